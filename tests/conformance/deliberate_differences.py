@@ -1,0 +1,32 @@
+"""Where we differ from the peer on purpose (R38): by case, what we answer instead and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Difference:
+    ours: dict[str, Any]
+    reason: str
+
+
+DIFFERENCES: dict[tuple[str, str], Difference] = {
+    ("SegmentLayout", "HAZARD: pruning the merged-away parents resets depth"): Difference(
+        ours={"3": 1},
+        reason="merge depth is stored and inherited, so pruning cannot undo the bound (hazard B7)",
+    ),
+    ("EntryBucket", "HAZARD: counts above 32768 make bucket 0 one slot wide"): Difference(
+        ours={"error": "illegal-argument"},
+        reason="more than 1024 buckets are refused, so no list the dispatcher rejects is made (hazard B12)",
+    ),
+    ("EntryBucket", "equal width clamps at the ring size"): Difference(
+        ours={"error": "illegal-argument"},
+        reason="bucket counts are 1 to 1024; a larger one is a mistake to be heard, not to be clamped",
+    ),
+    ("SegmentName", "persistent parent refused"): Difference(
+        ours={"name": "segment://tenant/ns/my-topic/0000-ffff-0"},
+        reason="persistent:// and topic:// spell one identity (pip-475), so the name is made, not refused",
+    ),
+}
