@@ -1,0 +1,139 @@
+"""Calls about the cluster itself, and the probe that tells what a connection can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from scalable_topics_operator.backends.admin.http import AdminHttp, Call
+from scalable_topics_operator.backends.admin.paths import segment_of_path
+from scalable_topics_operator.backends.admin.reasons import About
+from scalable_topics_operator.operations.errors import AccessDenied, BackendRefused
+
+_SUPERUSER = "superuser"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterProbe:
+    """What a connection found.
+
+    Args:
+        version: the broker's version text.
+        cluster_name: name of the Pulsar cluster; empty when it cannot be told.
+        cluster_id: identifies the cluster whichever connection leads to it.
+        brokers: `host:port` of the active brokers; empty when they may not be listed.
+        superuser: whether the credentials are a superuser's.
+        missing_rights: what they may not do and what that costs, in words.
+        scalable_api: whether the brokers have `/admin/v2/scalable` (Pulsar 5).
+    """
+
+    version: str
+    cluster_name: str
+    cluster_id: str
+    brokers: tuple[str, ...]
+    superuser: bool
+    missing_rights: tuple[str, ...]
+    scalable_api: bool
+
+
+class ClusterApi:
+    """Calls about the cluster that a connection leads to."""
+
+    def __init__(self, http: AdminHttp) -> None:
+        self._http = http
+
+    async def version(self) -> str:
+        """The broker's version, for example `4.2.4`."""
+        call = self._call("get-version", "/admin/v2/brokers/version")
+        return (await self._http.send(call)).text.strip().strip('"')
+
+    async def clusters(self) -> tuple[str, ...]:
+        """Names of all clusters of the instance, sorted."""
+        found = await self._get("list-clusters", "/admin/v2/clusters")
+        return tuple(sorted(str(name) for name in found or ()))
+
+    async def cluster_data(self, cluster: str) -> dict[str, Any]:
+        """A cluster's URLs and settings; needs superuser."""
+        path = f"/admin/v2/clusters/{segment_of_path(cluster)}"
+        found = await self._get("get-cluster", path, right=_SUPERUSER)
+        return found if isinstance(found, dict) else {}
+
+    async def brokers(self) -> tuple[str, ...]:
+        """`host:port` of the active brokers of the local cluster, sorted; needs superuser."""
+        found = await self._get("list-brokers", "/admin/v2/brokers", right=_SUPERUSER)
+        return tuple(sorted(str(broker) for broker in found or ()))
+
+    async def runtime_configuration(self) -> dict[str, str]:
+        """The answering broker's configuration; needs superuser."""
+        found = await self._get("get-configuration", "/admin/v2/brokers/configuration/runtime", right=_SUPERUSER)
+        return {str(key): str(value) for key, value in (found or {}).items()}
+
+    async def topic_loads(self) -> dict[str, Any]:
+        """`/broker-stats/topics` of the broker at the admin URL: namespace -> bundle -> domain -> topic."""
+        found = await self._get("get-broker-stats", "/admin/v2/broker-stats/topics", right=_SUPERUSER)
+        return found if isinstance(found, dict) else {}
+
+    async def has_scalable_api(self) -> bool:
+        """Whether the brokers have the scalable-topics admin API."""
+        # A broker without it answers 404 from the web server; one with it lists or denies (measured).
+        path = "/admin/v2/scalable/public/default"
+        call = Call(
+            "probe-scalable",
+            "GET",
+            path,
+            "/admin/v2/scalable",
+            About.CLUSTER,
+            allow=frozenset({401, 403, 404}),
+        )
+        answer = await self._http.send(call)
+        return answer.status != 404
+
+    async def probe(self) -> ClusterProbe:
+        """Find out what cluster this is and what the credentials may do; works without superuser.
+
+        Raises AccessDenied when the credentials are not accepted at all.
+        """
+        version = await self.version()
+        clusters = await self.clusters()
+        missing: list[str] = []
+        superuser = True
+        brokers: tuple[str, ...] = ()
+        try:
+            brokers = await self.brokers()
+        except AccessDenied:
+            superuser = False
+            missing.append("list brokers (superuser): redirects are trusted only to trustedBrokers, no bulk load")
+        cluster_name = await self._local_cluster(clusters, superuser=superuser)
+        service_url = ""
+        if cluster_name:
+            try:
+                data = await self.cluster_data(cluster_name)
+                service_url = str(data.get("serviceUrl") or data.get("serviceUrlTls") or "")
+            except AccessDenied:
+                missing.append("read the cluster (superuser): the cluster is identified by the admin URL")
+        return ClusterProbe(
+            version=version,
+            cluster_name=cluster_name,
+            cluster_id=f"{cluster_name}@{(service_url or self._http.admin_url).rstrip('/').lower()}",
+            brokers=brokers,
+            superuser=superuser,
+            missing_rights=tuple(missing),
+            scalable_api=await self.has_scalable_api(),
+        )
+
+    async def _local_cluster(self, clusters: tuple[str, ...], *, superuser: bool) -> str:
+        if len(clusters) == 1:
+            return clusters[0]
+        if not superuser:
+            return ""
+        try:
+            return (await self.runtime_configuration()).get("clusterName", "")
+        except BackendRefused:
+            return ""
+
+    async def _get(self, operation: str, path: str, *, right: str | None = None) -> Any:
+        call = self._call(operation, path, right=right)
+        return (await self._http.send(call)).json(call.what)
+
+    def _call(self, operation: str, path: str, *, right: str | None = None) -> Call:
+        return Call(operation, "GET", path, self._http.admin_url, About.CLUSTER, right=right)

@@ -1,0 +1,111 @@
+"""Calls about one Pulsar namespace: its topics, policies and limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scalable_topics_operator.backends.admin.http import AdminHttp, Call
+from scalable_topics_operator.backends.admin.paths import namespace_path, topics_path
+from scalable_topics_operator.backends.admin.reasons import About
+from scalable_topics_operator.backends.admin.topic_api import permissions_of
+from scalable_topics_operator.operations.errors import BackendUnavailable
+
+_ADMIN = "tenant admin"
+
+
+class NamespaceApi:
+    """Calls about one namespace, named `tenant/namespace`. All raise NamespaceMissing where it is gone."""
+
+    def __init__(self, http: AdminHttp) -> None:
+        self._http = http
+
+    async def topics(self, namespace: str) -> list[str]:
+        """Full names of all persistent topics; partitions as `...-partition-N`."""
+        call = Call("list-topics", "GET", topics_path(namespace), namespace, About.NAMESPACE, right="any grant")
+        found = (await self._http.send(call)).json(call.what)
+        if not isinstance(found, list):
+            raise BackendUnavailable(f"{call.what}: the answer is not a list")
+        return [str(topic) for topic in found]
+
+    async def policies(self, namespace: str) -> dict[str, Any]:
+        """The namespace's policies document, which also holds the grants of all its topics."""
+        call = Call(
+            "get-namespace-policies",
+            "GET",
+            namespace_path(namespace),
+            namespace,
+            About.NAMESPACE,
+            right=_ADMIN,
+        )
+        found = (await self._http.send(call)).json(call.what)
+        if not isinstance(found, dict):
+            raise BackendUnavailable(f"{call.what}: the answer is not an object")
+        return found
+
+    async def topic_grants(self, namespace: str) -> dict[str, dict[str, frozenset[str]]]:
+        """Topic -> role -> actions granted on the topic itself, without what the namespace grants."""
+        auth = (await self.policies(namespace)).get("auth_policies") or {}
+        return {str(topic): permissions_of(grants) for topic, grants in (auth.get("destination_auth") or {}).items()}
+
+    async def permissions(self, namespace: str) -> dict[str, frozenset[str]]:
+        """Role -> actions granted on the namespace."""
+        return permissions_of(await self._get("permissions", namespace))
+
+    async def inactive_topic_policies(self, namespace: str) -> dict[str, Any] | None:
+        """The namespace's inactive-topic policy; None if it has none."""
+        found = await self._get("inactiveTopicPolicies", namespace)
+        return found if isinstance(found, dict) else None
+
+    async def set_inactive_topic_policies(self, namespace: str, policy: dict[str, Any]) -> None:
+        """Set the namespace's inactive-topic policy."""
+        call = Call(
+            "set-inactiveTopicPolicies",
+            "POST",
+            namespace_path(namespace, "inactiveTopicPolicies"),
+            namespace,
+            About.NAMESPACE,
+            body=policy,
+            right=_ADMIN,
+        )
+        await self._http.send(call)
+
+    async def replication_clusters(self, namespace: str) -> frozenset[str]:
+        """Clusters the namespace is replicated to, the local one included."""
+        return frozenset(str(cluster) for cluster in await self._get("replication", namespace) or ())
+
+    async def max_topics(self, namespace: str) -> int | None:
+        """`maxTopicsPerNamespace`; None when the namespace sets none (0 or less means no limit)."""
+        return _integer(await self._get("maxTopicsPerNamespace", namespace))
+
+    async def compaction_threshold_bytes(self, namespace: str) -> int | None:
+        """Backlog at which topics are compacted; None when the namespace sets none, 0 when it is off."""
+        return _integer(await self._get("compactionThreshold", namespace))
+
+    async def subscription_expiration_minutes(self, namespace: str) -> int | None:
+        """Idle minutes after which cursors are deleted; None when the namespace sets none, 0 when never."""
+        return _integer(await self._get("subscriptionExpirationTime", namespace))
+
+    async def retention_minutes(self, namespace: str) -> int | None:
+        """Retention time; negative for ever, None when the namespace sets none."""
+        found = await self._get("retention", namespace)
+        return int(found["retentionTimeInMinutes"]) if isinstance(found, dict) else None
+
+    async def auto_topic_creation(self, namespace: str) -> bool | None:
+        """Whether clients create missing topics; None when the namespace leaves it to the broker."""
+        found = await self._get("autoTopicCreation", namespace)
+        return bool(found.get("allowAutoTopicCreation")) if isinstance(found, dict) else None
+
+    async def _get(self, name: str, namespace: str) -> Any:
+        call = Call(
+            f"get-namespace-{name}",
+            "GET",
+            namespace_path(namespace, name),
+            namespace,
+            About.NAMESPACE,
+            right=_ADMIN,
+        )
+        return (await self._http.send(call)).json(call.what)
+
+
+def _integer(found: Any) -> int | None:
+    return found if isinstance(found, int) and not isinstance(found, bool) else None

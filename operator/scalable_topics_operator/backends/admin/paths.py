@@ -1,0 +1,64 @@
+"""Paths of the Pulsar admin API; every part of a name is quoted here and nowhere else. Pure."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from scalable_topics_operator.operations.errors import BackendRefused
+
+_PERSISTENT = "persistent://"
+
+
+def segment_of_path(part: str) -> str:
+    """Quote one part of a path.
+
+    Raises BackendRefused for `.`, `..` and the empty text, which servers fold away whatever their quoting.
+    """
+    if part in ("", ".", ".."):
+        raise BackendRefused(f"{part!r} cannot be part of a name: the admin API cannot address it")
+    return quote(part, safe="")
+
+
+def namespace_path(namespace: str, *rest: str) -> str:
+    """`/admin/v2/namespaces/{tenant}/{namespace}/...` of a `tenant/namespace`."""
+    return "/admin/v2/namespaces/" + _joined(_namespace_parts(namespace) + rest)
+
+
+def topics_path(namespace: str, *rest: str) -> str:
+    """`/admin/v2/persistent/{tenant}/{namespace}/...` of a `tenant/namespace`."""
+    return "/admin/v2/persistent/" + _joined(_namespace_parts(namespace) + rest)
+
+
+def topic_path(topic: str, *rest: str) -> str:
+    """`/admin/v2/persistent/{tenant}/{namespace}/{topic}/...` of a full `persistent://` name."""
+    return "/admin/v2/persistent/" + _joined(topic_parts(topic) + rest)
+
+
+def schema_path(topic: str, *rest: str) -> str:
+    """`/admin/v2/schemas/{tenant}/{namespace}/{topic}/...` of a full `persistent://` name."""
+    return "/admin/v2/schemas/" + _joined(topic_parts(topic) + rest)
+
+
+def topic_parts(topic: str) -> tuple[str, str, str]:
+    """Tenant, namespace and local name of a `persistent://` name. Raises BackendRefused for other names."""
+    parts = topic.removeprefix(_PERSISTENT).split("/", 2)
+    if not topic.startswith(_PERSISTENT) or len(parts) != 3:
+        raise BackendRefused(f"{topic!r} is not a name like persistent://tenant/namespace/topic")
+    return parts[0], parts[1], parts[2]
+
+
+def namespace_of(topic: str) -> str:
+    """`tenant/namespace` of a full `persistent://` name."""
+    tenant, namespace, _ = topic_parts(topic)
+    return f"{tenant}/{namespace}"
+
+
+def _namespace_parts(namespace: str) -> tuple[str, ...]:
+    parts = namespace.split("/")
+    if len(parts) != 2:
+        raise BackendRefused(f"{namespace!r} is not a name like tenant/namespace")
+    return tuple(parts)
+
+
+def _joined(parts: tuple[str, ...]) -> str:
+    return "/".join(segment_of_path(part) for part in parts)

@@ -1,0 +1,165 @@
+"""Turns a Pulsar broker's answer into one short text and an error of `operations.errors`. Pure."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from enum import Enum
+
+from scalable_topics_operator.operations.errors import (
+    AccessDenied,
+    BackendError,
+    BackendRefused,
+    BackendUnavailable,
+    ClientsAttached,
+    NamespaceMissing,
+    NameTaken,
+    TopicMissing,
+)
+
+MAX_REASON_CHARACTERS = 300
+_UNEXPECTED = "--- An unexpected error occurred in the server ---"
+_MESSAGE_LINE = re.compile(r"^Message:[ \t]*(.*)$", re.MULTILINE)
+_HTML_MESSAGE = re.compile(r"<th>MESSAGE:</th>\s*<td>(.*?)</td>", re.IGNORECASE | re.DOTALL)
+_HTML_TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_EXCEPTION_PREFIX = re.compile(r"^(?:[a-z][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error):\s*")
+
+# Texts of a broker that is loading, unloading or handing over; asking again helps.
+_TRANSIENT = re.compile(
+    r"being unloaded|is unloading|not owned|unowned|is not served by|service ?unit ?is ?not ?ready|not ready|"
+    r"topic is (?:temporarily|already) (?:unavailable|fenced|closed|being)|temporarily unavailable|is fenced|"
+    r"topic is fenced|fencedexception|is being (?:deleted|transferred|closed)|already closed|was deposed|"
+    r"failed to (?:find|acquire) ownership|can't find owner|concurrent modification|bad ?version|"
+    r"metadata store|session ?expired|connection ?loss|too many requests|toomanyrequests|"
+    r"topic load timeout|request timed? ?out|timeoutexception|please redo the lookup|"
+    r"leader election|no broker(?:s)? (?:is |are )?available|not connected",
+    re.IGNORECASE,
+)
+_NAMESPACE_MISSING = re.compile(
+    r"(?:namespace|tenant|property)\b.{0,200}?\b(?:not found|does not exist|not exist)|policies not found",
+    re.IGNORECASE,
+)
+_TOPIC_MISSING = re.compile(r"topic\b.{0,400}?\b(?:not found|does not exist|not exist)", re.IGNORECASE)
+_SUBSCRIPTION_MISSING = re.compile(r"^subscription\b.{0,300}?\b(?:not found|does not exist)", re.IGNORECASE)
+_CLIENTS_ATTACHED = re.compile(
+    r"has \d+ (?:clients? connected|connected)|active connected consumers|connected producers|"
+    r"active (?:producers|consumers|clients)",
+    re.IGNORECASE,
+)
+
+
+class About(Enum):
+    """The kind of object a request names; decides what a 404 without explanation means."""
+
+    CLUSTER = "cluster"
+    NAMESPACE = "namespace"
+    TOPIC = "topic"
+
+
+def plain(text: str) -> str:
+    """One line without control or format characters, at most 300 characters (R3)."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    line = " ".join(printable.split())
+    if len(line) <= MAX_REASON_CHARACTERS:
+        return line
+    return line[: MAX_REASON_CHARACTERS - 1] + "…"
+
+
+def reason_of(status: int, content_type: str, body: str) -> str:
+    """The broker's explanation in a response, fit for a condition.
+
+    Understands `{"reason": ...}`, plain text, the HTML of Jetty, and 500s that carry a stack trace (also
+    inside `reason`), of which only the message is kept. Answers `HTTP <status>` when there is none.
+    """
+    text = body.strip()
+    if text.startswith("{"):
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            answer = {}
+        if isinstance(answer, dict):
+            text = str(answer.get("reason") or answer.get("message") or "")
+    if "html" in content_type or text[:14].lower().startswith(("<html", "<!doctype")):
+        found = _HTML_MESSAGE.search(text) or _HTML_TITLE.search(text)
+        text = html.unescape(_TAG.sub(" ", found.group(1))) if found else ""
+    if _UNEXPECTED in text:
+        message = _MESSAGE_LINE.search(text)
+        text = message.group(1) if message else ""
+    else:
+        text = text.split("\n\tat ", 1)[0]
+    text = text.strip()
+    while (shorter := _EXCEPTION_PREFIX.sub("", text)) != text and shorter:
+        text = shorter
+    return plain(text) or f"HTTP {status}"
+
+
+def is_transient(status: int, reason: str) -> bool:
+    """Whether the same request may succeed when it is sent again a moment later."""
+    if status in (408, 425, 429, 502, 503, 504):
+        return True
+    if status in (401, 403, 404):
+        return False
+    return status in (409, 412, 500) and _TRANSIENT.search(reason) is not None
+
+
+def is_subscription_missing(status: int, reason: str) -> bool:
+    """Whether a 404 is about a subscription of a topic that does exist."""
+    return status == 404 and _SUBSCRIPTION_MISSING.search(reason) is not None
+
+
+def error_for(what: str, status: int, reason: str, about: About, *, right: str | None = None) -> BackendError:
+    """The error for an answer that is no success.
+
+    Args:
+        what: operation and object, for example `terminate persistent://t/n/x`.
+        status: HTTP status.
+        reason: from `reason_of`.
+        about: what a bare 404 is about.
+        right: the right the call needs, named when it was denied.
+    """
+    message = f"{what}: {reason}" if reason == f"HTTP {status}" else f"{what}: {reason} (HTTP {status})"
+    kind = _kind(status, reason, about)
+    if kind is AccessDenied:
+        if status == 401 and not is_authorization_refusal(reason):
+            message += "; the cluster does not accept the connection's credentials"
+        elif right is not None:
+            message += f"; the connection's role needs: {right}"
+    return kind(message)
+
+
+def is_authorization_refusal(reason: str) -> bool:
+    """Whether a 401 says that a known role lacks a right (Pulsar uses 401 for that too)."""
+    return re.search(r"unauthorized to|permission|super-?user|not authorized", reason, re.IGNORECASE) is not None
+
+
+def _kind(status: int, reason: str, about: About) -> type[BackendError]:
+    if is_transient(status, reason):
+        return BackendUnavailable
+    if status in (401, 403):
+        return AccessDenied
+    if status == 404:
+        return _missing(reason, about)
+    if status == 409 and about is About.TOPIC and re.search(r"already exist", reason, re.IGNORECASE):
+        return NameTaken
+    if status in (409, 412) and _CLIENTS_ATTACHED.search(reason):
+        return ClientsAttached
+    if status == 412 and about is About.TOPIC and _TOPIC_MISSING.search(reason):
+        return TopicMissing
+    if status == 500 and _CLIENTS_ATTACHED.search(reason):
+        return ClientsAttached
+    return BackendUnavailable if status >= 500 and status != 501 else BackendRefused
+
+
+def _missing(reason: str, about: About) -> type[BackendError]:
+    if about is About.CLUSTER:
+        return BackendRefused
+    if _NAMESPACE_MISSING.match(reason):
+        return NamespaceMissing
+    if about is About.NAMESPACE:
+        return NamespaceMissing if reason == "HTTP 404" else BackendRefused
+    if reason == "HTTP 404" or _TOPIC_MISSING.search(reason):
+        return TopicMissing
+    # "Not Found" of the web server itself: this broker has no such call.
+    return BackendRefused

@@ -1,0 +1,73 @@
+"""Calls about the schemas of one topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scalable_topics_operator.backends.admin.http import AdminHttp, Call
+from scalable_topics_operator.backends.admin.paths import schema_path
+from scalable_topics_operator.backends.admin.reasons import About
+from scalable_topics_operator.operations.errors import BackendUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSchema:
+    """One schema version as the broker keeps it.
+
+    Args:
+        version: its number, from 0.
+        type: type name of the admin API.
+        data: the definition as text.
+        properties: the schema's properties.
+    """
+
+    version: int
+    type: str
+    data: str
+    properties: Mapping[str, str]
+
+
+class SchemaApi:
+    """Calls about the schemas of one topic, named by its full `persistent://` name."""
+
+    def __init__(self, http: AdminHttp) -> None:
+        self._http = http
+
+    async def versions(self, topic: str) -> list[StoredSchema]:
+        """All versions, oldest first; empty for a topic without schema and for a missing topic."""
+        call = Call("list-schemas", "GET", schema_path(topic, "schemas"), topic, About.TOPIC, right="consume")
+        found = (await self._http.send(call)).json(call.what) or {}
+        try:
+            versions = [
+                StoredSchema(
+                    version=int(entry["version"]),
+                    type=str(entry["type"]),
+                    data=str(entry.get("data") or ""),
+                    properties={str(key): str(value) for key, value in (entry.get("properties") or {}).items()},
+                )
+                for entry in found.get("getSchemaResponses") or ()
+            ]
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise BackendUnavailable(f"{call.what}: the answer is not a list of schemas") from None
+        return sorted(versions, key=lambda schema: schema.version)
+
+    async def post(self, topic: str, type_: str, data: str, properties: Mapping[str, str]) -> int:
+        """Add a version, or find the equal one; its number. Accepted for a missing topic too (measured).
+
+        Raises BackendRefused when the compatibility strategy forbids it or the definition is malformed.
+        """
+        call = Call(
+            "post-schema",
+            "POST",
+            schema_path(topic, "schema"),
+            topic,
+            About.TOPIC,
+            body={"type": type_, "schema": data, "properties": dict(properties)},
+            right="produce",
+        )
+        found = (await self._http.send(call)).json(call.what)
+        try:
+            return int(found["version"]["version"])
+        except (KeyError, TypeError, ValueError):
+            raise BackendUnavailable(f"{call.what}: the answer names no version") from None

@@ -1,0 +1,206 @@
+"""Calls about one ordinary persistent topic: creation, properties, seal, statistics, cursors, grants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scalable_topics_operator.backends.admin.http import AdminHttp, Answer, Call
+from scalable_topics_operator.backends.admin.paths import topic_path
+from scalable_topics_operator.backends.admin.reasons import About, error_for, is_subscription_missing
+from scalable_topics_operator.operations.errors import BackendUnavailable, ClientsAttached, TopicMissing
+
+_ADMIN = "tenant admin"
+_CREATE = "tenant admin (creating topics)"
+
+
+class TopicApi:
+    """Calls about one topic, named by its full `persistent://` name.
+
+    All raise TopicMissing or NamespaceMissing where the object is gone, and the other errors of
+    `operations.errors`. None of them makes the broker create a missing topic, `create` and
+    `create_subscription` excepted.
+    """
+
+    def __init__(self, http: AdminHttp) -> None:
+        self._http = http
+
+    async def create(self, topic: str, properties: Mapping[str, str]) -> bool:
+        """Create a non-partitioned topic with its properties; False if one of that name exists."""
+        answer = await self._send(
+            "create-topic", "PUT", topic, body=dict(properties), allow=frozenset({409}), right=_CREATE
+        )
+        return answer.status != 409
+
+    async def partitions(self, topic: str) -> int | None:
+        """Partition count, 0 for a topic without partitions, None if there is no such topic.
+
+        Raises NamespaceMissing. Neither creates nor loads the topic.
+        """
+        try:
+            answer = await self._send("get-partitions", "GET", topic, "partitions")
+        except TopicMissing:
+            return None
+        return int(_mapping(answer, f"get-partitions {topic}").get("partitions", 0))
+
+    async def properties(self, topic: str) -> dict[str, str]:
+        """The topic's properties."""
+        answer = await self._send("get-properties", "GET", topic, "properties")
+        found = answer.json(f"get-properties {topic}") or {}
+        return {str(key): str(value) for key, value in found.items()}
+
+    async def merge_properties(self, topic: str, properties: Mapping[str, str]) -> None:
+        """Set properties; others stay. The topic must exist: some brokers never answer otherwise."""
+        await self._send("put-properties", "PUT", topic, "properties", body=dict(properties), right=_ADMIN)
+
+    async def remove_property(self, topic: str, key: str) -> None:
+        """Remove one property; quiet when it is absent."""
+        await self._send("delete-property", "DELETE", topic, "properties", query={"key": key}, right=_ADMIN)
+
+    async def delete(self, topic: str, *, force: bool = False) -> bool:
+        """Delete a topic; False if there was none. Raises ClientsAttached."""
+        try:
+            await self._send("delete-topic", "DELETE", topic, query=_force(force), right=_ADMIN)
+        except TopicMissing:
+            return False
+        return True
+
+    async def terminate(self, topic: str) -> tuple[int, int]:
+        """Seal a topic without partitions; ledger and entry id of its last entry as the broker claims."""
+        answer = await self._send("terminate", "POST", topic, "terminate", right=_ADMIN)
+        found = _mapping(answer, f"terminate {topic}")
+        try:
+            return int(found["ledgerId"]), int(found["entryId"])
+        except (KeyError, TypeError, ValueError):
+            raise BackendUnavailable(f"terminate {topic}: the answer names no position") from None
+
+    async def terminate_partitions(self, topic: str) -> None:
+        """Seal every partition of a partitioned topic."""
+        await self._send("terminate-partitions", "POST", topic, "terminate", "partitions", right=_ADMIN)
+
+    async def unload(self, topic: str) -> None:
+        """Make the broker close the topic; the next use loads it again."""
+        await self._send("unload-topic", "PUT", topic, "unload", right=_ADMIN)
+
+    async def stats(self, topic: str, *, precise_backlog: bool = True) -> dict[str, Any]:
+        """Statistics with publishers, subscriptions and consumers; loads the topic if it is not loaded."""
+        query = {"getPreciseBacklog": "true" if precise_backlog else "false"}
+        answer = await self._send("get-stats", "GET", topic, "stats", query=query)
+        return _mapping(answer, f"get-stats {topic}")
+
+    async def internal_stats(self, topic: str) -> dict[str, Any]:
+        """State of the ledgers and cursors; loads the topic if it is not loaded."""
+        answer = await self._send("get-internal-stats", "GET", topic, "internalStats")
+        return _mapping(answer, f"get-internal-stats {topic}")
+
+    async def subscriptions(self, topic: str) -> frozenset[str]:
+        """Names of all subscriptions, those of readers included."""
+        answer = await self._send("list-subscriptions", "GET", topic, "subscriptions")
+        return frozenset(str(name) for name in answer.json(f"list-subscriptions {topic}") or ())
+
+    async def create_subscription(self, topic: str, subscription: str, *, latest: bool = False) -> bool:
+        """Create a durable cursor at the earliest (or latest) entry; False if it exists already.
+
+        Where auto-creation is on this CREATES a missing topic (measured): see `classic.cursors`.
+        """
+        answer = await self._send(
+            "create-subscription",
+            "PUT",
+            topic,
+            "subscription",
+            subscription,
+            body="latest" if latest else "earliest",
+            allow=frozenset({409}),
+            right="consume on the topic",
+        )
+        return answer.status != 409
+
+    async def delete_subscription(self, topic: str, subscription: str, *, force: bool = False) -> bool:
+        """Delete a cursor; False if there was none. Raises ClientsAttached, TopicMissing."""
+        call = self._call(
+            "delete-subscription",
+            "DELETE",
+            topic,
+            "subscription",
+            subscription,
+            query=_force(force),
+            allow=frozenset({404, 412}),
+            right="consume on the topic",
+        )
+        answer = await self._http.send(call)
+        if is_subscription_missing(answer.status, answer.reason):
+            return False
+        if answer.status == 412 and "connected" in answer.reason:
+            raise ClientsAttached(f"{call.what} {subscription!r}: {answer.reason}")
+        if answer.status in (404, 412):
+            raise error_for(call.what, answer.status, answer.reason, call.about, right=call.right)
+        return True
+
+    async def permissions(self, topic: str) -> dict[str, frozenset[str]]:
+        """What roles may do on the topic, by grants on the topic and on its namespace together."""
+        answer = await self._send("get-permissions", "GET", topic, "permissions", right=_ADMIN)
+        return permissions_of(answer.json(f"get-permissions {topic}"))
+
+    async def grant(self, topic: str, role: str, actions: Iterable[str]) -> None:
+        """Set the actions a role is granted on the topic itself; REPLACES its earlier ones (measured)."""
+        await self._send("grant", "POST", topic, "permissions", role, body=sorted(actions), right=_ADMIN)
+
+    async def revoke(self, topic: str, role: str) -> None:
+        """Remove the grants of a role on the topic itself; quiet when it has none."""
+        await self._send("revoke", "DELETE", topic, "permissions", role, right=_ADMIN)
+
+    def _call(
+        self,
+        operation: str,
+        method: str,
+        topic: str,
+        *rest: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        allow: frozenset[int] = frozenset(),
+        right: str | None = None,
+    ) -> Call:
+        return Call(
+            operation,
+            method,
+            topic_path(topic, *rest),
+            topic,
+            About.TOPIC,
+            query=query or {},
+            body=body,
+            allow=allow,
+            right=right,
+        )
+
+    async def _send(
+        self,
+        operation: str,
+        method: str,
+        topic: str,
+        *rest: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        allow: frozenset[int] = frozenset(),
+        right: str | None = None,
+    ) -> Answer:
+        call = self._call(operation, method, topic, *rest, query=query, body=body, allow=allow, right=right)
+        return await self._http.send(call)
+
+
+def permissions_of(found: Any) -> dict[str, frozenset[str]]:
+    """Role -> actions from the admin API's JSON; actions unknown to the broker come as null: dropped."""
+    return {
+        str(role): frozenset(str(action) for action in actions or () if action is not None)
+        for role, actions in (found or {}).items()
+    }
+
+
+def _mapping(answer: Answer, what: str) -> dict[str, Any]:
+    found = answer.json(what)
+    if not isinstance(found, dict):
+        raise BackendUnavailable(f"{what}: the answer is not an object")
+    return found
+
+
+def _force(force: bool) -> dict[str, str]:
+    return {"force": "true"} if force else {}

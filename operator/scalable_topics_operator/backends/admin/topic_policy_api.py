@@ -1,0 +1,94 @@
+"""Topic-level policies: one table says how each is read, set and removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from scalable_topics_operator.backends.admin.http import AdminHttp, Call
+from scalable_topics_operator.backends.admin.paths import topic_path
+from scalable_topics_operator.backends.admin.reasons import About
+
+_BACKLOG_QUOTA_TYPE = "destination_storage"
+_ADMIN = "tenant admin (topic policies)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    read: str
+    write: str
+    method: str = "POST"
+    query: str | None = None
+
+
+class TopicPolicy(Enum):
+    """The topic policies the operator manages (R27); the value is how the admin API spells the call."""
+
+    INACTIVE_TOPIC = _Shape("inactiveTopicPolicies", "inactiveTopicPolicies")
+    MESSAGE_TTL = _Shape("messageTTL", "messageTTL", query="messageTTL")
+    RETENTION = _Shape("retention", "retention")
+    BACKLOG_QUOTA = _Shape("backlogQuotaMap", "backlogQuota")
+    PUBLISH_RATE = _Shape("publishRate", "publishRate")
+    DISPATCH_RATE = _Shape("dispatchRate", "dispatchRate")
+    SCHEMA_COMPATIBILITY = _Shape("schemaCompatibilityStrategy", "schemaCompatibilityStrategy", method="PUT")
+    DEDUPLICATION = _Shape("deduplicationEnabled", "deduplicationEnabled")
+
+
+class TopicPolicyApi:
+    """Reads and writes the topic-level policies of one topic, named by its full `persistent://` name.
+
+    A write is answered before all brokers see it: read back until it shows (R27).
+    """
+
+    def __init__(self, http: AdminHttp) -> None:
+        self._http = http
+
+    async def get(self, topic: str, policy: TopicPolicy, *, applied: bool = False) -> Any:
+        """The policy as JSON; None when the topic sets none.
+
+        Args:
+            topic: full name.
+            policy: which policy.
+            applied: what applies to the topic by its own, its namespace's or the broker's setting.
+        """
+        shape = policy.value
+        call = self._call("get", "GET", topic, shape.read, query={"applied": "true"} if applied else {})
+        found = (await self._http.send(call)).json(call.what)
+        if policy is TopicPolicy.BACKLOG_QUOTA:
+            return (found or {}).get(_BACKLOG_QUOTA_TYPE)
+        return found
+
+    async def set(self, topic: str, policy: TopicPolicy, value: Any) -> None:
+        """Set the policy to a JSON value."""
+        shape = policy.value
+        if shape.query is not None:
+            call = self._call("set", shape.method, topic, shape.write, query={shape.query: str(value)})
+        else:
+            call = self._call("set", shape.method, topic, shape.write, body=value)
+        await self._http.send(call)
+
+    async def remove(self, topic: str, policy: TopicPolicy) -> None:
+        """Remove the policy from the topic, so that the namespace's or the broker's applies again."""
+        await self._http.send(self._call("remove", "DELETE", topic, policy.value.write))
+
+    def _call(
+        self,
+        verb: str,
+        method: str,
+        topic: str,
+        name: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: Any = None,
+    ) -> Call:
+        return Call(
+            f"{verb}-{name}",
+            method,
+            topic_path(topic, name),
+            topic,
+            About.TOPIC,
+            query=query or {},
+            body=body,
+            right=_ADMIN,
+        )

@@ -1,0 +1,169 @@
+"""The Classic backend: every segment is an ordinary persistent topic (DESIGN §1, R2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from scalable_topics.layout import Segment, TopicName, classic_segment_name
+from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
+from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicy
+from scalable_topics_operator.backends.classic.claims import Claims
+from scalable_topics_operator.backends.classic.cursors import ensure_cursors
+from scalable_topics_operator.backends.classic.listing import SegmentListing
+from scalable_topics_operator.backends.classic.look import look_from
+from scalable_topics_operator.backends.classic.permissions import ensure_grants, topic_grants
+from scalable_topics_operator.backends.classic.policies import PolicyWriter
+from scalable_topics_operator.backends.classic.protection import Protection, ProtectionScope
+from scalable_topics_operator.backends.classic.schemas import first_schemas
+from scalable_topics_operator.backends.classic.segment_record import record_of
+from scalable_topics_operator.backends.classic.segments import SegmentMaker
+from scalable_topics_operator.backends.classic.settling import Settling
+from scalable_topics_operator.operations.errors import NamespaceMissing, TopicMissing
+from scalable_topics_operator.operations.protocols import (
+    Claim,
+    FoundSegment,
+    Inheritance,
+    NameState,
+    Position,
+    SegmentLook,
+    SegmentPolicies,
+    SegmentRecord,
+    SegmentSetup,
+)
+
+KIND = "Classic"
+
+
+class ClassicBackend:
+    """Keeps scalable topics on brokers without scalable topics; implements `TopicBackend`.
+
+    Args:
+        admin: the cluster.
+        protection: `Topic` or `Namespace`: where the guard against inactive-topic deletion is set (R27).
+        settling: bound of read-backs.
+    """
+
+    def __init__(
+        self,
+        admin: PulsarAdmin,
+        *,
+        protection: ProtectionScope | str = ProtectionScope.TOPIC,
+        settling: Settling | None = None,
+    ) -> None:
+        self._admin = admin
+        self._settling = settling or Settling()
+        self._protection = Protection(admin, ProtectionScope(protection), self._settling)
+        self._policies = PolicyWriter(admin, self._settling)
+        self._claims = Claims(admin, self._protection)
+        self._segments = SegmentMaker(admin, self._protection, self._policies, self._settling)
+        self._listing = SegmentListing(admin)
+
+    @property
+    def kind(self) -> str:
+        """`Classic`."""
+        return KIND
+
+    def segment_topic(self, topic: TopicName, segment: Segment) -> str:
+        """Full name of a segment's topic: its own if the record carries one, else the derived name."""
+        if segment.topic is not None:
+            return segment.topic
+        return classic_segment_name(topic, segment.hash_range, segment.segment_id)
+
+    async def read_name(self, topic: TopicName) -> NameState:
+        """What exists under the plain name. Raises NamespaceMissing."""
+        return await self._claims.read(topic)
+
+    async def take_claim(self, topic: TopicName, claim: Claim, *, properties: Mapping[str, str] | None = None) -> None:
+        """Create, seal and protect the base-name topic (R1). Raises NameTaken, NamespaceMissing."""
+        await self._claims.take(topic, claim, properties)
+
+    async def rewrite_claim(
+        self,
+        topic: TopicName,
+        claim: Claim,
+        *,
+        properties: Mapping[str, str] | None = None,
+        seal: bool = True,
+    ) -> None:
+        """Replace the claim on an existing base-name topic. Raises TopicMissing."""
+        await self._claims.rewrite(topic, claim, properties, seal=seal)
+
+    async def delete_claim(self, topic: TopicName) -> None:
+        """Delete the base-name topic; quiet when it is gone. Raises ClientsAttached."""
+        await self._claims.delete(topic)
+
+    async def topic_properties(self, topic: TopicName) -> Mapping[str, Any]:
+        """The user's properties stored with the claim. Raises TopicMissing."""
+        return await self._claims.user_properties(topic)
+
+    async def create_segment(self, topic: TopicName, record: SegmentRecord, setup: SegmentSetup) -> None:
+        """Create a segment topic complete, or complete it; all is read back. Raises NameTaken."""
+        name = classic_segment_name(topic, record.hash_range, record.segment_id)
+        await self._segments.create(name, record, setup)
+
+    async def list_segments(self, topic: TopicName, *, max_age_seconds: float = 0.0) -> Sequence[FoundSegment]:
+        """All topics whose name parses as a segment of `topic`. Raises NamespaceMissing."""
+        return await self._listing.segments(topic, max_age_seconds=max_age_seconds)
+
+    async def read_record(self, segment_topic: str) -> SegmentRecord | None:
+        """The record a segment topic carries; None if it carries none. Raises TopicMissing."""
+        return record_of(await self._admin.topics.properties(segment_topic))
+
+    async def look(self, segment_topic: str) -> SegmentLook:
+        """The segment as its broker shows it; never creates it. Raises TopicMissing."""
+        stats, internal_stats = await asyncio.gather(
+            self._admin.topics.stats(segment_topic), self._admin.topics.internal_stats(segment_topic)
+        )
+        return look_from(segment_topic, stats, internal_stats)
+
+    async def terminate(self, segment_topic: str) -> Position:
+        """Ask the broker to seal the segment; to be verified (R14). Raises TopicMissing."""
+        return Position(*await self._admin.topics.terminate(segment_topic))
+
+    async def unload(self, segment_topic: str) -> None:
+        """Make the broker close and load the topic again (R14). Raises TopicMissing."""
+        await self._admin.topics.unload(segment_topic)
+
+    async def delete_segment(self, segment_topic: str, *, force: bool = False) -> None:
+        """Delete a segment and its grants; quiet when gone. Raises ClientsAttached unless `force`."""
+        await self._segments.delete(segment_topic, force=force)
+
+    async def inheritance(self, topic: TopicName, segment_topics: Sequence[str]) -> Inheritance:
+        """Topic-level grants (union) and schemas of the given segments (of the first that has any)."""
+        permissions = await topic_grants(self._admin, segment_topics)
+        return Inheritance(permissions, await first_schemas(self._admin, segment_topics))
+
+    async def ensure_cursors(self, segment_topic: str, subscriptions: Iterable[str], *, latest: bool = False) -> None:
+        """Make the missing cursors and check all; never re-creates a segment. Raises TopicMissing."""
+        await ensure_cursors(self._admin, segment_topic, subscriptions, latest=latest)
+
+    async def delete_cursor(self, segment_topic: str, subscription: str, *, force: bool = False) -> None:
+        """Delete one cursor; quiet when it or the topic is gone. Raises ClientsAttached unless `force`."""
+        try:
+            await self._admin.topics.delete_subscription(segment_topic, subscription, force=force)
+        except (TopicMissing, NamespaceMissing):
+            return
+
+    async def apply_policies(
+        self, segment_topic: str, policies: SegmentPolicies, *, managed_before: frozenset[str]
+    ) -> frozenset[str]:
+        """Write the policies that differ, remove formerly managed ones (hazard C7), restore protection."""
+        await self._protection.ensure(segment_topic)
+        return await self._policies.apply(segment_topic, policies, managed_before=managed_before)
+
+    async def grant(self, segment_topic: str, permissions: Mapping[str, frozenset[str]]) -> None:
+        """Make sure the grants exist on the topic and read them back (R26). Raises AccessDenied."""
+        await ensure_grants(self._admin, segment_topic, permissions, self._settling)
+
+    async def revoke(self, segment_topic: str, roles: Iterable[str]) -> None:
+        """Take away the topic-level grants of roles; quiet where there are none (hazard C7)."""
+        granted = await topic_grants(self._admin, [segment_topic])
+        for role in sorted(set(roles) & granted.keys()):
+            await self._admin.topics.revoke(segment_topic, role)
+
+    async def retention_minutes(self, segment_topic: str) -> int:
+        """Retention time that applies to the segment; negative = for ever. Raises TopicMissing."""
+        found = await self._admin.topic_policies.get(segment_topic, TopicPolicy.RETENTION, applied=True)
+        return int(found["retentionTimeInMinutes"]) if isinstance(found, dict) else 0

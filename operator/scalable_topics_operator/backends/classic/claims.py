@@ -1,0 +1,114 @@
+"""Taking, rewriting and giving up a scalable topic's plain name (R1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scalable_topics.layout import TopicName
+from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
+from scalable_topics_operator.backends.classic.claim import claim_of, claim_properties, user_properties
+from scalable_topics_operator.backends.classic.look import is_terminated
+from scalable_topics_operator.backends.classic.protection import Protection
+from scalable_topics_operator.operations.errors import BackendUnavailable, NameTaken, TopicMissing
+from scalable_topics_operator.operations.protocols import Claim, NameState
+
+
+class Claims:
+    """Keeps the base-name topics of scalable topics.
+
+    Args:
+        admin: the cluster.
+        protection: against inactive-topic deletion.
+    """
+
+    def __init__(self, admin: PulsarAdmin, protection: Protection) -> None:
+        self._admin = admin
+        self._protection = protection
+
+    async def read(self, topic: TopicName) -> NameState:
+        """What exists under the plain name. Raises NamespaceMissing."""
+        name = topic.persistent
+        # Asked first: in a missing namespace the properties call only misses the topic (measured).
+        partitions = await self._admin.topics.partitions(name)
+        if partitions is None:
+            return NameState(exists=False)
+        try:
+            claim = claim_of(await self._admin.topics.properties(name))
+            if partitions:
+                return NameState(exists=True, partitions=partitions, claim=claim)
+            terminated = is_terminated(await self._admin.topics.internal_stats(name))
+        except TopicMissing:
+            return NameState(exists=False)
+        return NameState(exists=True, claim=claim, terminated=terminated)
+
+    async def take(self, topic: TopicName, claim: Claim, properties: Mapping[str, str] | None) -> None:
+        """Create the base-name topic with the claim, seal and protect it.
+
+        Creation is the only atomic step: whoever gets "exists already" reads who was first. Raises NameTaken,
+        NamespaceMissing.
+        """
+        name = topic.persistent
+        if not await self._admin.topics.create(name, claim_properties(claim, properties)):
+            state = await self.read(topic)
+            if not state.exists:
+                raise BackendUnavailable(f"claim {name}: the topic that was in the way is gone")
+            if state.partitions:
+                raise NameTaken(f"claim {name}: a topic with {state.partitions} partitions has that name")
+            if state.claim is None:
+                raise NameTaken(f"claim {name}: a topic without a claim has that name")
+            if state.claim != claim:
+                raise NameTaken(f"claim {name}: {_owner(state.claim)} has claimed that name")
+        await self._seal_and_protect(topic, claim)
+
+    async def rewrite(
+        self, topic: TopicName, claim: Claim, properties: Mapping[str, str] | None, *, seal: bool
+    ) -> None:
+        """Replace the claim, bring the user's properties to `properties` unless None, seal and protect.
+
+        Raises TopicMissing, NamespaceMissing.
+        """
+        name = topic.persistent
+        # Read first: some brokers never answer a write of properties to a missing topic.
+        found = await self._admin.topics.properties(name)
+        kept = user_properties(found) if properties is None else properties
+        wanted = claim_properties(claim, kept)
+        changed = {key: value for key, value in wanted.items() if found.get(key) != value}
+        if changed:
+            await self._admin.topics.merge_properties(name, changed)
+        for key in sorted(user_properties(found).keys() - wanted.keys()):
+            await self._admin.topics.remove_property(name, key)
+        if seal:
+            await self._seal_and_protect(topic, claim)
+        else:
+            await self._protection.ensure(name)
+
+    async def delete(self, topic: TopicName) -> None:
+        """Delete the base-name topic; quiet when it is gone."""
+        await self._admin.topics.delete(topic.persistent)
+
+    async def user_properties(self, topic: TopicName) -> dict[str, str]:
+        """The user's properties stored with the claim. Raises TopicMissing."""
+        return user_properties(await self._admin.topics.properties(topic.persistent))
+
+    async def _seal_and_protect(self, topic: TopicName, claim: Claim) -> None:
+        name = topic.persistent
+        try:
+            partitions = await self._admin.topics.partitions(name)
+            if partitions:
+                await self._admin.topics.terminate_partitions(name)
+            else:
+                await self._admin.topics.terminate(name)
+            await self._protection.ensure(name)
+            state = await self.read(topic)
+        except TopicMissing as error:
+            raise BackendUnavailable(f"claim {name}: it vanished meanwhile ({error})") from None
+        if state.claim != claim or not (state.terminated or state.partitions):
+            raise BackendUnavailable(f"claim {name}: the claim does not read back as sealed and ours")
+
+
+def _owner(claim: Claim) -> str:
+    released = "released " if claim.released else ""
+    return (
+        f"{released}ScalableTopic {claim.resource_namespace}/{claim.resource_name} "
+        f"of Kubernetes cluster {claim.kubernetes_uid}"
+    )

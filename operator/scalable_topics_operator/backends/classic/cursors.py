@@ -1,0 +1,50 @@
+"""Cursors of segments: which ones count, making and deleting them (R16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
+from scalable_topics_operator.backends.classic.claim import RESERVED_PREFIX
+from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
+
+_INTERNAL_PREFIXES = ("__", "pulsar.")
+
+
+def is_internal(subscription: str) -> bool:
+    """Whether a cursor of that name is the broker's or the operator's, no application's (R16). Pure."""
+    return subscription.startswith(_INTERNAL_PREFIXES)
+
+
+async def ensure_cursors(admin: PulsarAdmin, topic: str, subscriptions: Iterable[str], *, latest: bool = False) -> None:
+    """Make the cursors that are missing and check that all are there.
+
+    Never brings a deleted segment back: the call that makes a cursor auto-creates its topic (measured), so
+    the topic is looked at first, and one that comes without a record was made by us just now and is removed.
+
+    Raises TopicMissing, BackendUnavailable.
+    """
+    wanted = frozenset(subscriptions)
+    missing = wanted - await admin.topics.subscriptions(topic)
+    if not missing:
+        return
+    before = await admin.topics.properties(topic)
+    for name in sorted(missing):
+        await admin.topics.create_subscription(topic, name, latest=latest)
+    await _refuse_resurrection(admin, topic, before)
+    absent = wanted - await admin.topics.subscriptions(topic)
+    if absent:
+        raise BackendUnavailable(f"cursors {', '.join(sorted(absent))} of {topic} do not show")
+
+
+async def _refuse_resurrection(admin: PulsarAdmin, topic: str, before: dict[str, str]) -> None:
+    if not any(key.startswith(RESERVED_PREFIX) for key in before):
+        return
+    after = await admin.topics.properties(topic)
+    if any(key.startswith(RESERVED_PREFIX) for key in after):
+        return
+    # Not forced: if a client got in meanwhile and wrote, the topic stays and is reported as resurrected (R19).
+    stats = await admin.topics.internal_stats(topic)
+    if not stats.get("numberOfEntries"):
+        await admin.topics.delete(topic)
+    raise TopicMissing(f"{topic} was deleted while its cursors were made")

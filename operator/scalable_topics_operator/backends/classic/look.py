@@ -1,0 +1,53 @@
+"""A segment as its broker shows it, from the two statistics documents. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote_plus
+
+from scalable_topics_operator.backends.classic.cursors import is_internal
+from scalable_topics_operator.operations.errors import BackendUnavailable
+from scalable_topics_operator.operations.protocols import CursorLook, Position, SegmentLook
+
+TERMINATED = "Terminated"
+
+
+def is_terminated(internal_stats: Mapping[str, Any]) -> bool:
+    """Whether the internal statistics say that the topic is sealed."""
+    return internal_stats.get("state") == TERMINATED
+
+
+def look_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str, Any]) -> SegmentLook:
+    """Combine `stats` (with precise backlog) and `internalStats` of one topic.
+
+    The two are read one after the other: a cursor that is only in one of them was made or deleted in between
+    and is left out. Raises BackendUnavailable if a document lacks what every broker tells.
+    """
+    # internalStats spells cursor names as URL form data ("a/b c" is "a%2Fb+c", measured); stats does not.
+    cursors = {unquote_plus(name): cursor for name, cursor in (internal_stats.get("cursors") or {}).items()}
+    try:
+        return SegmentLook(
+            terminated=is_terminated(internal_stats),
+            last_confirmed=Position.parse(internal_stats["lastConfirmedEntry"]),
+            pending_adds=int(internal_stats["pendingAddEntriesCount"]),
+            entries=int(internal_stats["numberOfEntries"]),
+            producers=len(stats["publishers"]),
+            cursors={
+                name: _cursor(name, subscription, cursors[name])
+                for name, subscription in stats["subscriptions"].items()
+                if name in cursors
+            },
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
+
+
+def _cursor(name: str, subscription: Mapping[str, Any], cursor: Mapping[str, Any]) -> CursorLook:
+    durable = subscription.get("durable", subscription.get("isDurable"))
+    return CursorLook(
+        counts=durable is True and not is_internal(name),
+        mark_delete=Position.parse(cursor["markDeletePosition"]),
+        backlog=int(subscription["msgBacklog"]),
+        consumers=len(subscription["consumers"]),
+    )

@@ -1,0 +1,1 @@
+"""The Kubernetes side: a typed client, status writes with compare-and-swap, Events (DESIGN §3)."""

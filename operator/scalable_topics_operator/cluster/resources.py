@@ -1,0 +1,18 @@
+"""The kinds this operator reads and writes, as the API server names them."""
+
+from __future__ import annotations
+
+from scalable_topics_operator.cluster.kube_client import Resource
+
+GROUP = "scalabletopics.io"
+VERSION = "v1alpha1"
+FINALIZER = f"{GROUP}/topic"
+
+CONNECTIONS = Resource(GROUP, VERSION, "scalabletopicconnections", "ScalableTopicConnection")
+TOPICS = Resource(GROUP, VERSION, "scalabletopics", "ScalableTopic")
+SEGMENT_OPERATIONS = Resource(GROUP, VERSION, "segmentoperations", "SegmentOperation")
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+EVENTS = Resource("", "v1", "events", "Event")
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace")
+SECRETS = Resource("", "v1", "secrets", "Secret")

@@ -1,0 +1,205 @@
+"""Connections: probe a Pulsar cluster, say how it stands, and hand its backend to the topics (R2, R3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from scalable_topics_operator.api.connection import ScalableTopicConnection, ScalableTopicConnectionSpec
+from scalable_topics_operator.backends.admin.cluster_api import ClusterProbe
+from scalable_topics_operator.backends.admin.http import AdminHttp, HttpSettings
+from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
+from scalable_topics_operator.backends.admin.retry import RetryPolicy
+from scalable_topics_operator.backends.classic.backend import ClassicBackend
+from scalable_topics_operator.cluster.event_recorder import EventRecorder
+from scalable_topics_operator.cluster.kube_client import Body, KubeClient
+from scalable_topics_operator.cluster.resources import CONNECTIONS
+from scalable_topics_operator.cluster.status_store import StatusStore
+from scalable_topics_operator.controllers.conditions import Standing, apply_standing, holds
+from scalable_topics_operator.controllers.connection_credentials import SecretCredentials
+from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.timestamps import timestamp_now
+from scalable_topics_operator.operations.errors import AccessDenied, BackendRefused, BackendUnavailable
+from scalable_topics_operator.operations.protocols import TopicBackend
+from scalable_topics_operator.telemetry.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+CLASSIC, NATIVE = "Classic", "Native"
+NOT_PROBED = "not probed yet"
+_RETRY_SECONDS = 5.0
+_STALLED_RETRY_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class ConnectionHandle:
+    """A connection as topics use it.
+
+    Args:
+        uid: of the object.
+        generation: of the spec the client was made from.
+        spec: the parsed spec.
+        admin: the client.
+        credentials: its source of credentials.
+        backend: for topics; None until the first successful probe.
+        probe: the last successful probe.
+        problem: why it is down; empty while it is up.
+    """
+
+    uid: str
+    generation: int
+    spec: ScalableTopicConnectionSpec
+    admin: PulsarAdmin
+    credentials: SecretCredentials
+    backend: TopicBackend | None = None
+    probe: ClusterProbe | None = None
+    problem: str = NOT_PROBED
+
+
+class ConnectionController:
+    """Keeps one handle a connection and its status up to date.
+
+    Args:
+        kube: the API server.
+        cache: objects as last seen.
+        events: tells people.
+        metrics: shows whether connections are up.
+        on_up: called with a connection's key when its topics have reason to look again.
+    """
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        cache: ObjectCache,
+        events: EventRecorder,
+        metrics: Metrics,
+        on_up: Callable[[ObjectKey], None],
+    ) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._events = events
+        self._metrics = metrics
+        self._on_up = on_up
+        self._handles: dict[ObjectKey, ConnectionHandle] = {}
+
+    def handle(self, key: ObjectKey) -> ConnectionHandle | None:
+        """The handle of a connection; None if there is no such object or it was never looked at."""
+        return self._handles.get(key)
+
+    async def close(self) -> None:
+        """Close all clients."""
+        for handle in self._handles.values():
+            await handle.admin.close()
+        self._handles.clear()
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        """Probe a connection and write its status if that changed; answers when to look again, in seconds."""
+        body = self._cache.get(key)
+        if body is None:
+            await self._forget(key)
+            return None
+        store = StatusStore(self._kube, CONNECTIONS, body, lambda written: _observe(self._cache, written))
+        try:
+            handle = await self._opened(key, body)
+        except ValidationError as error:
+            await self._write(store, Standing.stuck("InvalidSpec", _first_problem(error)), None)
+            return None
+        was_up = not handle.problem
+        standing = await self._probe(handle)
+        handle.problem = "" if standing.ready else standing.message
+        self._metrics.connection_up.labels(key.namespace, key.name).set(1 if standing.ready else 0)
+        if standing.ready != holds(store.status, "Ready"):
+            tell = self._events.normal if standing.ready else self._events.warning
+            await tell(body, standing.reason, standing.message or "the cluster answers")
+        await self._write(store, standing, handle)
+        if standing.ready and not was_up:
+            self._on_up(key)
+        if standing.ready:
+            return float(handle.spec.probe_interval_seconds)
+        return _STALLED_RETRY_SECONDS if standing.stalled else _RETRY_SECONDS
+
+    async def _opened(self, key: ObjectKey, body: Body) -> ConnectionHandle:
+        metadata = body["metadata"]
+        handle = self._handles.get(key)
+        if handle is not None and (handle.uid, handle.generation) == (
+            metadata["uid"],
+            metadata["generation"],
+        ):
+            return handle
+        spec = ScalableTopicConnection.model_validate(body).spec
+        await self._forget(key)
+        credentials = SecretCredentials(self._kube, key.namespace, spec)
+        http = AdminHttp(
+            HttpSettings(
+                admin_url=spec.admin_url,
+                trusted_brokers=spec.trusted_brokers,
+                max_concurrent_requests=spec.limits.max_concurrent_requests,
+                request_timeout_seconds=float(spec.limits.request_timeout_seconds),
+                retry=RetryPolicy(attempts=spec.limits.max_retries + 1),
+            ),
+            credentials,
+            observe=self._metrics.observe_admin_call,
+        )
+        handle = ConnectionHandle(metadata["uid"], metadata["generation"], spec, PulsarAdmin(http), credentials)
+        self._handles[key] = handle
+        return handle
+
+    async def _forget(self, key: ObjectKey) -> None:
+        handle = self._handles.pop(key, None)
+        if handle is not None:
+            self._metrics.connection_up.remove_by_labels({"namespace": key.namespace, "name": key.name})
+            await handle.admin.close()
+
+    async def _probe(self, handle: ConnectionHandle) -> Standing:
+        try:
+            # A rotated Secret is used from the next call on, not only once the old token is refused.
+            await handle.credentials.refresh()
+            probe = await handle.admin.probe()
+        except AccessDenied as error:
+            return Standing.stuck("AccessDenied", str(error))
+        except BackendRefused as error:
+            return Standing.stuck("Refused", str(error))
+        except BackendUnavailable as error:
+            return Standing.working("Unreachable", str(error))
+        kind = handle.spec.backend if handle.spec.backend != "Auto" else CLASSIC
+        if kind == NATIVE:
+            return Standing.stuck(
+                "BackendUnavailable",
+                "backend Native is not available in this release; set spec.backend to Classic or Auto",
+            )
+        handle.probe = probe
+        if handle.backend is None:
+            handle.backend = ClassicBackend(handle.admin, protection=handle.spec.inactive_topic_protection)
+        missing = "; ".join(probe.missing_rights)
+        return Standing.healthy(f"lacks rights: {missing}" if missing else "")
+
+    async def _write(self, store: StatusStore, standing: Standing, handle: ConnectionHandle | None) -> None:
+        status = dict(store.status)
+        generation = store.body["metadata"]["generation"]
+        status["observedGeneration"] = generation
+        status["conditions"] = apply_standing(
+            status.get("conditions", ()), standing, generation=generation, now=timestamp_now()
+        )
+        if handle is not None and handle.probe is not None and standing.ready:
+            probe = handle.probe
+            status |= {
+                "version": probe.version,
+                "clusterName": probe.cluster_name,
+                "clusterId": probe.cluster_id,
+                "backend": CLASSIC,
+                "brokers": sorted(probe.brokers),
+                "rights": {"superuser": probe.superuser, "missing": list(probe.missing_rights)},
+            }
+        await store.write(status)
+
+
+def _observe(cache: ObjectCache, written: Body) -> None:
+    cache.observe(CONNECTIONS, written)
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

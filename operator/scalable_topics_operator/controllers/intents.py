@@ -1,0 +1,69 @@
+"""Manifests turned into what operations work with. Pure."""
+
+from __future__ import annotations
+
+from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
+from scalable_topics_operator.api.segment_operation import SegmentOperationSpec
+from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
+from scalable_topics_operator.operations.protocols import SegmentPolicies
+from scalable_topics_operator.operations.requests import (
+    MergeRequest,
+    PruneRequest,
+    RebucketRequest,
+    ReshapeRequest,
+    SplitRequest,
+)
+
+_DEFAULT_QUOTA_ACTION = "producer_request_hold"
+
+
+def topic_intent(spec: ScalableTopicSpec) -> TopicIntent:
+    """What a ScalableTopic's spec asks of operations."""
+    per_segment = spec.policies.per_segment if spec.policies else None
+    total = spec.policies.total if spec.policies else None
+    quota = total.backlog_quota_bytes if total else None
+    return TopicIntent(
+        initial_segments=spec.segments.initial,
+        bucket_budget=spec.bucket_budget,
+        subscriptions={
+            entry.name: DeclaredSubscription(
+                latest=entry.initial_position == "Latest", delete_with_entry=entry.deletion_policy == "Delete"
+            )
+            for entry in spec.subscriptions
+        },
+        properties=dict(spec.properties),
+        permissions={entry.role: frozenset(entry.actions) for entry in spec.permissions},
+        per_segment=SegmentPolicies(
+            message_ttl_seconds=per_segment.message_ttl_seconds if per_segment else None,
+            retention_minutes=per_segment.retention_time_minutes if per_segment else None,
+            schema_compatibility_strategy=per_segment.schema_compatibility_strategy if per_segment else None,
+            backlog_quota_action=(
+                (total.backlog_quota_action or _DEFAULT_QUOTA_ACTION) if total and quota is not None else None
+            ),
+            deduplication=spec.deduplication,
+        ),
+        total=TotalPolicies(
+            retention_megabytes=total.retention_size_megabytes,
+            backlog_quota_bytes=quota,
+            publish_messages_per_second=total.publish_messages_per_second,
+            publish_bytes_per_second=total.publish_bytes_per_second,
+            dispatch_messages_per_second=total.dispatch_messages_per_second,
+            dispatch_bytes_per_second=total.dispatch_bytes_per_second,
+        )
+        if total
+        else TotalPolicies(),
+        adopt=spec.adopt,
+    )
+
+
+def operation_request(spec: SegmentOperationSpec) -> ReshapeRequest | PruneRequest | None:
+    """What a SegmentOperation asks for; None for a kind this release does not carry out."""
+    if spec.type == "Split" and spec.split is not None:
+        return SplitRequest(spec.split.segment, spec.split.at, spec.split.into)
+    if spec.type == "Merge" and spec.merge is not None:
+        return MergeRequest(spec.merge.segments)
+    if spec.type == "Rebucket" and spec.rebucket is not None:
+        return RebucketRequest(spec.rebucket.segment, spec.rebucket.buckets)
+    if spec.type == "Prune":
+        return PruneRequest(spec.prune.segments if spec.prune else ())
+    return None

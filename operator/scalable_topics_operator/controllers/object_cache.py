@@ -1,0 +1,136 @@
+"""The objects the operator watches, as last seen: fed by watch events, by lists and by our own writes (R39)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from scalable_topics_operator.cluster.kube_client import Body, Resource
+
+IndexFunction = Callable[[Body], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKey:
+    """Names one object of a kind."""
+
+    plural: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.plural} {self.namespace}/{self.name}"
+
+
+def key_of(resource: Resource, body: Body) -> ObjectKey:
+    """The key of an object."""
+    metadata = body["metadata"]
+    return ObjectKey(resource.plural, metadata.get("namespace", ""), metadata["name"])
+
+
+class ObjectCache:
+    """Objects by key, with lookups by index.
+
+    An object is replaced only by a newer one of the same uid (resource versions are comparable numbers), so
+    a late watch event never undoes what our own write already told us.
+    """
+
+    def __init__(self) -> None:
+        self._objects: dict[ObjectKey, Body] = {}
+        self._indexes: dict[str, tuple[str, IndexFunction, defaultdict[str, set[ObjectKey]]]] = {}
+        self._synced: set[str] = set()
+
+    def add_index(self, name: str, resource: Resource, function: IndexFunction) -> None:
+        """Look objects of a kind up by `function(body)`; None leaves an object out."""
+        self._indexes[name] = (resource.plural, function, defaultdict(set))
+
+    def get(self, key: ObjectKey) -> Body | None:
+        """The object, or None."""
+        return self._objects.get(key)
+
+    def all(self, resource: Resource) -> Iterator[tuple[ObjectKey, Body]]:
+        """All objects of a kind."""
+        return ((key, body) for key, body in list(self._objects.items()) if key.plural == resource.plural)
+
+    def find(self, index: str, value: str) -> list[tuple[ObjectKey, Body]]:
+        """Objects whose index function gives `value`."""
+        return [(key, self._objects[key]) for key in sorted(self._indexes[index][2].get(value, ()), key=str)]
+
+    def observe(self, resource: Resource, body: Body) -> bool:
+        """Take in an object; answers whether it is news."""
+        key = key_of(resource, body)
+        known = self._objects.get(key)
+        if known is not None and known["metadata"]["uid"] == body["metadata"]["uid"] and not _newer(body, known):
+            return False
+        self._drop(key)
+        self._objects[key] = body
+        for plural, function, entries in self._indexes.values():
+            if plural == key.plural and (value := function(body)) is not None:
+                entries[value].add(key)
+        return True
+
+    def remove(self, key: ObjectKey, uid: str | None = None) -> bool:
+        """Take out an object, if it is the one with `uid`; answers whether it was there."""
+        known = self._objects.get(key)
+        if known is None or (uid is not None and known["metadata"]["uid"] != uid):
+            return False
+        self._drop(key)
+        return True
+
+    def replace_all(
+        self, resource: Resource, namespace: str | None, bodies: Iterable[Body], list_version: str
+    ) -> tuple[list[ObjectKey], list[ObjectKey]]:
+        """Compare with a complete list: answers the keys that are news and those that are gone (missed deletes).
+
+        Args:
+            resource: the kind listed.
+            namespace: the namespace listed; None for all.
+            bodies: the whole list.
+            list_version: its resource version; an object made since is not taken for gone.
+        """
+        seen: set[ObjectKey] = set()
+        changed = []
+        for body in bodies:
+            key = key_of(resource, body)
+            seen.add(key)
+            if self.observe(resource, body):
+                changed.append(key)
+        gone = [
+            key
+            for key, body in self.all(resource)
+            if key not in seen
+            and namespace in (None, key.namespace)
+            and not _newer_than(body["metadata"]["resourceVersion"], list_version)
+        ]
+        for key in gone:
+            self._drop(key)
+        return changed, gone
+
+    def mark_synced(self, resource: Resource) -> None:
+        """Note that the kind has been listed completely."""
+        self._synced.add(resource.plural)
+
+    def synced(self, resource: Resource) -> bool:
+        """Whether a complete list of the kind was seen."""
+        return resource.plural in self._synced
+
+    def _drop(self, key: ObjectKey) -> None:
+        known = self._objects.pop(key, None)
+        if known is None:
+            return
+        for plural, function, entries in self._indexes.values():
+            if plural == key.plural and (value := function(known)) is not None:
+                entries[value].discard(key)
+                if not entries[value]:
+                    del entries[value]
+
+
+def _newer(body: Body, known: Body) -> bool:
+    return _newer_than(body["metadata"]["resourceVersion"], known["metadata"]["resourceVersion"])
+
+
+def _newer_than(version: str, other: str) -> bool:
+    if version.isdecimal() and other.isdecimal():
+        return int(version) > int(other)
+    return version != other

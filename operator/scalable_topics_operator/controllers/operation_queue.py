@@ -1,0 +1,221 @@
+"""SegmentOperations of one topic: the queue they make, and what becomes of each (R10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from scalable_topics.layout import LayoutError
+from scalable_topics_operator.api.segment_operation import SegmentOperation
+from scalable_topics_operator.cluster.event_recorder import EventRecorder
+from scalable_topics_operator.cluster.kube_client import Body, KubeClient
+from scalable_topics_operator.cluster.kube_errors import KubeNotFound
+from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
+from scalable_topics_operator.cluster.status_store import StatusStore
+from scalable_topics_operator.controllers.conditions import Standing, apply_standing
+from scalable_topics_operator.controllers.intents import operation_request
+from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.timestamps import timestamp_now
+from scalable_topics_operator.operations.context import OperationContext
+from scalable_topics_operator.operations.errors import BackendRefused
+from scalable_topics_operator.operations.journal import Action, Operation, Request, Result
+from scalable_topics_operator.operations.prune import find_prunable, prune
+from scalable_topics_operator.operations.requests import PruneRequest, ReshapeRequest, plan
+from scalable_topics_operator.operations.reshape import discover_subscriptions, open_reshape
+
+BY_TOPIC = "operations-by-topic"
+FINISHED = ("Succeeded", "Failed")
+
+
+def topic_of_operation(body: Body) -> str | None:
+    """Index function: `namespace/name` of the topic of an unfinished SegmentOperation."""
+    if (body.get("status") or {}).get("phase") in FINISHED:
+        return None
+    return f"{body['metadata']['namespace']}/{body['spec']['scalableTopic']}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedOperation:
+    """One unfinished SegmentOperation."""
+
+    key: ObjectKey
+    body: Body
+
+    @property
+    def request(self) -> Request:
+        """How the journal names it."""
+        return Request("SegmentOperation", self.key.name, self.body["metadata"]["uid"])
+
+
+class OperationQueue:
+    """Carries out a topic's SegmentOperations one after the other, oldest first."""
+
+    def __init__(self, kube: KubeClient, cache: ObjectCache, events: EventRecorder) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._events = events
+
+    def pending(self, topic: ObjectKey) -> list[QueuedOperation]:
+        """The topic's unfinished SegmentOperations, oldest first."""
+        found = [
+            QueuedOperation(key, body)
+            for key, body in self._cache.find(BY_TOPIC, f"{topic.namespace}/{topic.name}")
+            if not body["metadata"].get("deletionTimestamp")
+        ]
+        return sorted(found, key=lambda entry: (entry.body["metadata"]["creationTimestamp"], entry.key.name))
+
+    async def settle(self, topic: ObjectKey, ctx: OperationContext) -> None:
+        """Write what the topic's journal and history say of each pending SegmentOperation."""
+        state = ctx.store.state
+        for entry in self.pending(topic):
+            ended = [action for action in state.actions if action.request == entry.request]
+            if ended and ended[-1].result is not Result.ROLLED_BACK:
+                await self._finish(entry, ended[-1])
+            elif state.operation is not None and state.operation.request == entry.request:
+                await self._show_running(entry, state.operation)
+
+    async def start_next(self, topic: ObjectKey, ctx: OperationContext) -> bool:
+        """Start the oldest pending SegmentOperation; False when there is none.
+
+        Requests that cannot be carried out end as Failed here. Raises BackendUnavailable.
+        """
+        pending = self.pending(topic)
+        if not pending:
+            return False
+        entry = pending[0]
+        try:
+            model = SegmentOperation.model_validate(entry.body)
+            request = operation_request(model.spec)
+            if request is None:
+                await self._fail(entry, f"{model.spec.type} is not available in this release")
+            elif isinstance(request, PruneRequest):
+                await self._prune(entry, ctx, request, dry_run=model.spec.dry_run)
+            else:
+                await self._reshape(entry, ctx, request, dry_run=model.spec.dry_run)
+        except (LayoutError, BackendRefused) as error:
+            await self._fail(entry, str(error))
+        except ValidationError as error:
+            await self._fail(entry, error.errors()[0]["msg"])
+        return True
+
+    async def show_waiting(self, topic: ObjectKey, why: str) -> None:
+        """Tell on every pending SegmentOperation why it waits."""
+        for entry in self.pending(topic):
+            status = (entry.body.get("status") or {}).get("phase", "Pending")
+            if status == "Pending":
+                await self._write(entry, "Pending", Standing.working("Waiting", why), {"message": why})
+
+    async def _reshape(
+        self, entry: QueuedOperation, ctx: OperationContext, request: ReshapeRequest, *, dry_run: bool
+    ) -> None:
+        layout = ctx.store.state.layout
+        if layout is None:
+            return
+        change = plan(layout, request, max_records=ctx.settings.max_records)
+        parents = [layout.segment(parent) for parent in change.parent_ids]
+        if not dry_run:
+            await open_reshape(ctx, change, entry.request)
+            if ctx.store.state.operation is not None:
+                await self._show_running(entry, ctx.store.state.operation)
+            return
+        subscriptions = await discover_subscriptions(ctx, parents)
+        planned = {
+            "parents": [{"id": parent.segment_id, "range": parent.hash_range.descriptor} for parent in parents],
+            "children": [
+                {"id": child.segment_id, "range": child.hash_range.descriptor, "buckets": child.buckets}
+                for child in change.children
+            ],
+            "subscriptions": sorted(subscriptions),
+        }
+        await self._succeed(entry, "dry run: nothing was changed", {"plan": planned})
+
+    async def _prune(
+        self, entry: QueuedOperation, ctx: OperationContext, request: PruneRequest, *, dry_run: bool
+    ) -> None:
+        layout = ctx.store.state.layout
+        if layout is None:
+            return
+        findings = await find_prunable(ctx, request.segment_ids)
+        free = [finding.segment_id for finding in findings if not finding.blocked_by]
+        blocked = [f"segment {finding.segment_id}: {finding.blocked_by}" for finding in findings if finding.blocked_by]
+        if dry_run:
+            parents = [{"id": found, "range": layout.segment(found).hash_range.descriptor} for found in free]
+            await self._succeed(entry, "dry run: nothing was changed", {"plan": {"parents": parents, "notes": blocked}})
+        elif blocked and request.segment_ids:
+            await self._fail(entry, "; ".join(blocked))
+        elif not free:
+            await self._succeed(entry, "nothing to prune" + "".join(f"; {why}" for why in blocked), {})
+        else:
+            await prune(ctx, free, entry.request)
+
+    async def _show_running(self, entry: QueuedOperation, operation: Operation) -> None:
+        await self._write(
+            entry,
+            "Running",
+            Standing.working(operation.kind.value, f"step {operation.step.value}"),
+            {
+                "step": operation.step.value,
+                "operationId": operation.id,
+                "startedAt": operation.started_at,
+                "message": None,
+            },
+        )
+
+    async def _finish(self, entry: QueuedOperation, action: Action) -> None:
+        if action.result is Result.FAILED:
+            await self._fail(entry, action.message, {"operationId": action.id, "step": None})
+            return
+        await self._succeed(
+            entry,
+            _outcome(action),
+            {
+                "operationId": action.id,
+                "step": None,
+                "children": list(action.children) or None,
+                "epoch": action.epoch,
+            },
+        )
+
+    async def _succeed(self, entry: QueuedOperation, message: str, more: Mapping[str, Any]) -> None:
+        await self._events.normal(entry.body, "Succeeded", message)
+        await self._write(
+            entry,
+            "Succeeded",
+            Standing.healthy(message),
+            {"message": message, "completedAt": timestamp_now(), **more},
+        )
+
+    async def _fail(self, entry: QueuedOperation, message: str, more: Mapping[str, Any] | None = None) -> None:
+        await self._events.warning(entry.body, "Failed", message)
+        await self._write(
+            entry,
+            "Failed",
+            Standing.stuck("Failed", message),
+            {"message": message, "completedAt": timestamp_now(), **(more or {})},
+        )
+
+    async def _write(self, entry: QueuedOperation, phase: str, standing: Standing, more: Mapping[str, Any]) -> None:
+        body = self._cache.get(entry.key) or entry.body
+        store = StatusStore(self._kube, SEGMENT_OPERATIONS, body, self._observe)
+        generation = body["metadata"]["generation"]
+        status = {**store.status, **more, "phase": phase, "observedGeneration": generation}
+        status["conditions"] = apply_standing(
+            status.get("conditions", ()), standing, generation=generation, now=timestamp_now()
+        )
+        try:
+            await store.write({name: value for name, value in status.items() if value is not None})
+        except KubeNotFound:
+            # Deleted while it ran: the operation itself goes on in the topic's journal.
+            self._cache.remove(entry.key, body["metadata"]["uid"])
+
+    def _observe(self, written: Body) -> None:
+        self._cache.observe(SEGMENT_OPERATIONS, written)
+
+
+def _outcome(action: Action) -> str:
+    if action.children:
+        return f"segments {list(action.parents)} were replaced by {list(action.children)}"
+    return f"segments {list(action.parents)} left the layout"

@@ -1,0 +1,340 @@
+"""One reconcile of one ScalableTopic: spec, record and brokers brought to agree (DESIGN §6, §7)."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scalable_topics.layout import LayoutError
+from scalable_topics_operator.cluster.event_recorder import EventRecorder
+from scalable_topics_operator.cluster.kube_client import Body, KubeClient
+from scalable_topics_operator.cluster.kube_errors import KubeForbidden, KubeNotFound
+from scalable_topics_operator.cluster.resources import FINALIZER, TOPICS
+from scalable_topics_operator.cluster.status_store import StatusStore
+from scalable_topics_operator.controllers.conditions import Standing, find_condition, holds
+from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.operation_queue import OperationQueue
+from scalable_topics_operator.controllers.timestamps import timestamp_now
+from scalable_topics_operator.controllers.topic_finalizer import TopicFinalizer
+from scalable_topics_operator.controllers.topic_status import recorded_managed, with_intent, with_standing
+from scalable_topics_operator.controllers.topic_work import Stuck, TopicMemory, TopicWork, TopicWorkMaker
+from scalable_topics_operator.operations.claims import Verdict, judge_name
+from scalable_topics_operator.operations.create import NameRefused, establish
+from scalable_topics_operator.operations.desired import next_change
+from scalable_topics_operator.operations.drift import repair_drift
+from scalable_topics_operator.operations.errors import (
+    AccessDenied,
+    BackendRefused,
+    BackendUnavailable,
+    ClientsAttached,
+    NamespaceMissing,
+    NameTaken,
+)
+from scalable_topics_operator.operations.journal import OperationKind, Request, Step, SubscriptionPhase
+from scalable_topics_operator.operations.protocols import Claim
+from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
+from scalable_topics_operator.operations.reshape import advance_reshape, open_reshape
+from scalable_topics_operator.operations.subscriptions import settle_subscriptions
+from scalable_topics_operator.telemetry.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+_REFUSED_RETRY_SECONDS = 30.0
+_AUTOMATIC_SHARE = 0.8
+_LISTING_AGE_SECONDS = 5.0
+_REASONS: tuple[tuple[type[BackendRefused], str], ...] = (
+    (AccessDenied, "AccessDenied"),
+    (NamespaceMissing, "NamespaceMissing"),
+    (NameTaken, "NameTaken"),
+    (ClientsAttached, "ClientsAttached"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileTimes:
+    """How often what is not asked for by events is looked at.
+
+    Args:
+        drift_seconds: between two comparisons of the record with the brokers.
+        prune_seconds: between two looks for prunable segments (R19).
+    """
+
+    drift_seconds: float = 300.0
+    prune_seconds: float = 60.0
+
+
+class TopicReconciler:
+    """Reconciles ScalableTopics; holds nothing between reconciles but `TopicMemory`."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        cache: ObjectCache,
+        events: EventRecorder,
+        metrics: Metrics,
+        maker: TopicWorkMaker,
+        operations: OperationQueue,
+        times: ReconcileTimes,
+    ) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._events = events
+        self._metrics = metrics
+        self._maker = maker
+        self._operations = operations
+        self._times = times
+        self._finalizer = TopicFinalizer(kube, cache, events, maker)
+        self._memories: dict[ObjectKey, TopicMemory] = {}
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        """Bring one topic forward; answers when to look again, in seconds, if no event comes first.
+
+        Raises BackendUnavailable, StaleStatus or KubeError when it should be tried again with back-off.
+        """
+        body = self._cache.get(key)
+        if body is None:
+            self._memories.pop(key, None)
+            return None
+        memory = self._memory(key, body)
+        store = self._store(body)
+        if body["metadata"].get("deletionTimestamp"):
+            return await self._finalizer.finalize(key, store, memory)
+        if self._settled(key, body, memory):
+            return self._next_look(body, memory)
+        try:
+            work = self._maker.make(key, store, memory)
+            await self._work(work)
+            return self._next_look(self._cache.get(key) or body, memory)
+        except Stuck as stuck:
+            if stuck.standing is not None:
+                await self._stand(key, store, stuck.standing)
+            return stuck.retry_seconds
+        except BackendUnavailable as error:
+            await self._stand(key, store, Standing.working("BrokerUnavailable", str(error)))
+            raise
+        except NameRefused as error:
+            await self._stand(key, store, Standing.stuck(error.reason, str(error)))
+        except BackendRefused as error:
+            reason = next((reason for kind, reason in _REASONS if isinstance(error, kind)), "BrokerRefused")
+            await self._stand(key, store, Standing.stuck(reason, str(error)))
+        except LayoutError as error:
+            await self._stand(key, store, Standing.stuck("InvalidRecord", str(error)))
+        return _REFUSED_RETRY_SECONDS
+
+    async def _work(self, work: TopicWork) -> None:
+        body = await self._finalizer.ensure(work.key, work.store.body)
+        if body is not work.store.body:
+            work = self._maker.make(work.key, self._store(body), work.memory)
+        if work.store.state.layout is None:
+            if work.spec.paused:
+                raise Stuck(Standing.working("Paused", "spec.paused is true; the topic is not created"))
+            await self._establish(work)
+        await self._finish_operations(work)
+        if not work.spec.paused:
+            await settle_subscriptions(work.ctx)
+            await self._run_requests(work)
+            await self._approach_desired(work)
+            problem = await self._check_drift(work)
+            await self._prune(work)
+        else:
+            problem = None
+        await self._show_done(work, problem)
+
+    async def _establish(self, work: TopicWork) -> None:
+        name = await work.ctx.backend.read_name(work.topic)
+        owner_alive = name.claim is not None and await self._owner_alive(name.claim)
+        judgement = judge_name(name, work.ctx.claim, owner_alive=owner_alive, adopt=work.ctx.intent.adopt)
+        if judgement.verdict is Verdict.ADOPTABLE and (why := self._maker.why_forbidden(work, "Adopt")):
+            raise Stuck(Standing.stuck("NotAllowed", why))
+        await establish(work.ctx, judgement, work.request)
+        # A topic just made or rebuilt from its segments agrees with them.
+        self._drift_checked(work.memory)
+
+    async def _owner_alive(self, claim: Claim) -> bool:
+        try:
+            owner = await self._kube.get(TOPICS, claim.resource_namespace, claim.resource_name)
+        except KubeNotFound:
+            return False
+        except KubeForbidden:
+            # Not ours to see; taken for alive, so that nothing is taken away from it.
+            return True
+        return bool(owner["metadata"]["uid"] == claim.resource_uid)
+
+    async def _finish_operations(self, work: TopicWork) -> None:
+        """Take an open journal to its end, then tell the SegmentOperations it was about."""
+        while (operation := work.store.state.operation) is not None:
+            if operation.kind is OperationKind.DELETE:
+                # The object was to be deleted and is not any more: what is left is rebuilt by drift repair.
+                await work.store.commit(replace(work.store.state, operation=None))
+                work.memory.drift_due = 0.0
+                continue
+            if operation.step is Step.SEALING:
+                await self._operations.settle(work.key, work.ctx)
+            await advance_reshape(work.ctx, operation)
+            self._reshaped(work)
+        await self._operations.settle(work.key, work.ctx)
+
+    async def _run_requests(self, work: TopicWork) -> None:
+        while await self._operations.start_next(work.key, work.ctx):
+            await self._finish_operations(work)
+
+    async def _approach_desired(self, work: TopicWork) -> None:
+        desired = work.spec.segments.desired
+        if desired is None:
+            return
+        while (layout := work.store.state.layout) is not None:
+            change = next_change(layout, desired)
+            if change is None:
+                return
+            limit = int(work.ctx.settings.max_records * _AUTOMATIC_SHARE)
+            if len(layout.segments) + len(change.children) > limit:
+                raise Stuck(
+                    Standing.stuck(
+                        "LayoutFull",
+                        f"the layout holds {len(layout.segments)} segments, {len(layout.sealed)} of them sealed; "
+                        f"automatic operations stop at {limit} until sealed segments are drained and pruned",
+                    ),
+                    self._times.prune_seconds,
+                )
+            await open_reshape(work.ctx, change, work.request)
+            await self._finish_operations(work)
+            if work.store.state.actions[-1].result.value == "Failed":
+                raise Stuck(
+                    Standing.stuck("OperationFailed", work.store.state.actions[-1].message),
+                    _REFUSED_RETRY_SECONDS,
+                )
+
+    async def _check_drift(self, work: TopicWork) -> Standing | None:
+        """Compare with the brokers when that is due or the spec changed; answers what is lost."""
+        spec_changed = work.store.status.get("observedGeneration") != work.store.body["metadata"]["generation"]
+        if not spec_changed and time.monotonic() < work.memory.drift_due:
+            return _cursor_problem(work)
+        request = Request("DriftRepair", work.key.name, work.request.uid)
+        report = await repair_drift(
+            work.ctx,
+            managed=recorded_managed(work.store.status),
+            listing_age_seconds=_LISTING_AGE_SECONDS,
+            request=request,
+        )
+        self._drift_checked(work.memory)
+        if report.reopened:
+            await self._finish_operations(work)
+            work.memory.drift_due = 0.0
+        status = dict(work.store.status)
+        reports = [{"reason": reason, "message": message} for reason, message in report.problems]
+        status.pop("reports", None)
+        await work.store.write_status({**status, "reports": reports} if reports else status)
+        return _cursor_problem(work)
+
+    async def _prune(self, work: TopicWork) -> None:
+        state = work.store.state
+        if state.layout is None or time.monotonic() < work.memory.prune_due:
+            return
+        if state.layout.sealed:
+            findings = await find_prunable(work.ctx)
+            free = [finding.segment_id for finding in findings if not finding.blocked_by]
+            if free:
+                await prune(work.ctx, free, Request("Retention", work.key.name, work.request.uid))
+        await delete_pruned(work.ctx)
+        work.memory.prune_due = time.monotonic() + self._times.prune_seconds
+
+    async def _show_done(self, work: TopicWork, problem: Standing | None) -> None:
+        layout = work.store.state.layout
+        if layout is not None:
+            self._metrics.show_layout(
+                str(work.topic), active=len(layout.active), sealed=len(layout.sealed), epoch=layout.epoch
+            )
+        generation, now = work.store.body["metadata"]["generation"], timestamp_now()
+        status = with_standing(work.store.status, problem or Standing.healthy(), generation=generation, now=now)
+        status = with_intent(
+            status,
+            work.ctx.intent,
+            desired=work.spec.segments.desired,
+            paused=work.spec.paused,
+            generation=generation,
+            now=now,
+        )
+        before = find_condition(work.store.status, "Ready").get("reason")
+        await work.store.write_status(status)
+        if problem is not None and before != problem.reason:
+            await self._events.warning(work.store.body, problem.reason, problem.message)
+
+    async def _stand(self, key: ObjectKey, store: StatusStore, standing: Standing) -> None:
+        """Write why the topic is not worked on, tell of it once, and let its SegmentOperations wait."""
+        body = self._cache.get(key)
+        if body is None:
+            return
+        before = find_condition(store.status, "Ready")
+        generation = body["metadata"]["generation"]
+        await store.write(with_standing(store.status, standing, generation=generation, now=timestamp_now()))
+        if standing.stalled and (before.get("reason"), before.get("status")) != (standing.reason, "False"):
+            await self._events.warning(body, standing.reason, standing.message)
+        await self._operations.show_waiting(key, f"ScalableTopic {key.name}: {standing.message}")
+
+    def _settled(self, key: ObjectKey, body: Body, memory: TopicMemory) -> bool:
+        """Whether nothing at all is to be done; what most reconciles of a large fleet find, without a call."""
+        status = body.get("status") or {}
+        metadata, spec = body["metadata"], body["spec"]
+        desired = (spec.get("segments") or {}).get("desired")
+        now = time.monotonic()
+        return bool(
+            status.get("observedGeneration") == metadata["generation"]
+            and holds(status, "Ready")
+            and not holds(status, "Reconciling")
+            and FINALIZER in (metadata.get("finalizers") or [])
+            and status.get("layout")
+            and not status.get("operation")
+            and (desired is None or desired == status["segments"]["active"])
+            and not self._operations.pending(key)
+            and now < memory.drift_due
+            and (now < memory.prune_due or not _may_prune(status))
+        )
+
+    def _next_look(self, body: Body, memory: TopicMemory) -> float:
+        now = time.monotonic()
+        due = memory.drift_due
+        if _may_prune(body.get("status") or {}):
+            due = min(due, memory.prune_due)
+        return max(0.0, due - now)
+
+    def _drift_checked(self, memory: TopicMemory) -> None:
+        # Spread, so that a fleet that started together does not ask the brokers together for ever.
+        memory.drift_due = time.monotonic() + self._times.drift_seconds * random.uniform(0.8, 1.2)
+
+    def _reshaped(self, work: TopicWork) -> None:
+        work.memory.prune_due = min(work.memory.prune_due, time.monotonic() + self._times.prune_seconds)
+        if work.spec.policies is not None and work.spec.policies.total is not None:
+            # The totals are shared by another number of segments now (R27).
+            work.memory.drift_due = 0.0
+
+    def _memory(self, key: ObjectKey, body: Body) -> TopicMemory:
+        memory = self._memories.get(key)
+        if memory is None or memory.uid != body["metadata"]["uid"]:
+            memory = self._memories[key] = TopicMemory(body["metadata"]["uid"])
+        return memory
+
+    def _store(self, body: Body) -> StatusStore:
+        return StatusStore(self._kube, TOPICS, body, self._observe)
+
+    def _observe(self, written: Body) -> None:
+        self._cache.observe(TOPICS, written)
+
+
+def _may_prune(status: dict[str, Any]) -> bool:
+    return bool((status.get("segments") or {}).get("sealed") or status.get("deleting"))
+
+
+def _cursor_problem(work: TopicWork) -> Standing | None:
+    lost = sorted(
+        name for name, entry in work.store.state.subscriptions.items() if entry.phase is SubscriptionPhase.CURSOR_LOST
+    )
+    if not lost:
+        return None
+    return Standing.stuck(
+        "CursorLost",
+        f"subscription {lost[0]} lost its cursor on some segments: somebody deleted it or it expired; remove it from "
+        "spec.subscriptions and declare it again to start anew",
+    )

@@ -1,0 +1,155 @@
+"""A ScalableTopic's status put together from what operations own and what follows from it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from scalable_topics_operator.controllers.conditions import Standing, apply_standing, holds, set_condition
+from scalable_topics_operator.operations.context import TopicIntent
+from scalable_topics_operator.operations.drift import Managed
+from scalable_topics_operator.operations.journal import Action, OperationKind, TopicState, write_state
+
+SELECTOR_LABEL = "scalabletopics.io/segment-of"
+
+_DOING: Mapping[OperationKind, str] = {
+    OperationKind.CREATE: "Creating",
+    OperationKind.SPLIT: "Splitting",
+    OperationKind.MERGE: "Merging",
+    OperationKind.REBUCKET: "Rebucketing",
+    OperationKind.PRUNE: "Pruning",
+    OperationKind.DELETE: "Deleting",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What a status tells besides the record.
+
+    Args:
+        uid: of the object.
+        generation: of its spec.
+        topic: canonical name.
+        backend: kept for the topic's life (R2).
+        cluster_id: the Pulsar cluster.
+    """
+
+    uid: str
+    generation: int
+    topic: str
+    backend: str
+    cluster_id: str
+
+
+def with_state(before: Mapping[str, Any], state: TopicState, facts: TopicFacts, now: str) -> dict[str, Any]:
+    """The status after a commit of `state`: the record, the counts, and conditions that tell of the journal.
+
+    An open journal shows as Reconciling, and a closed one as what it was before; so an operation costs no writes
+    besides those of its journal.
+    """
+    status = write_state(before, state)
+    status |= {
+        "topic": facts.topic,
+        "backend": facts.backend,
+        "clusterId": facts.cluster_id,
+        "selector": f"{SELECTOR_LABEL}={facts.uid}",
+    }
+    if state.layout is not None:
+        status["segments"] = {"active": len(state.layout.active), "sealed": len(state.layout.sealed)}
+    if state.actions:
+        status["lastAction"] = describe_action(state.actions[-1])
+    created = bool(state.actions) and state.layout is not None and before.get("layout") is None
+    if created:
+        status["observedGeneration"] = facts.generation
+    if state.operation is not None:
+        doing = _DOING[state.operation.kind]
+        standing = Standing.working(
+            doing, f"{doing.lower()}, step {state.operation.step.value}", ready=holds(before, "Ready")
+        )
+    elif created or (holds(before, "Ready") and holds(before, "Reconciling")):
+        standing = Standing.healthy()
+    else:
+        return status
+    status["conditions"] = apply_standing(status.get("conditions", ()), standing, generation=facts.generation, now=now)
+    return status
+
+
+def with_standing(before: Mapping[str, Any], standing: Standing, *, generation: int, now: str) -> dict[str, Any]:
+    """The status with the conditions of a standing, found for `generation`."""
+    status = dict(before)
+    status["observedGeneration"] = generation
+    status["conditions"] = apply_standing(status.get("conditions", ()), standing, generation=generation, now=now)
+    return status
+
+
+def with_intent(
+    before: Mapping[str, Any],
+    intent: TopicIntent,
+    *,
+    desired: int | None,
+    paused: bool,
+    generation: int,
+    now: str,
+) -> dict[str, Any]:
+    """The status with what is managed for the spec now, and the conditions AutoScale and Paused."""
+    status = dict(before)
+    managed = managed_by(intent)
+    _set_or_drop(status, "managedPolicies", sorted(managed.policies))
+    _set_or_drop(
+        status,
+        "managedPermissions",
+        [{"role": role, "actions": sorted(actions)} for role, actions in sorted(intent.permissions.items())],
+    )
+    conditions = set_condition(
+        status.get("conditions", ()),
+        "AutoScale",
+        None if desired is None else False,
+        "DesiredSet",
+        "spec.segments.desired is set, so nothing is split or merged automatically",
+        generation=generation,
+        now=now,
+    )
+    status["conditions"] = set_condition(
+        conditions,
+        "Paused",
+        True if paused else None,
+        "SpecPaused",
+        "spec.paused is true; the operator changes nothing of the topic",
+        generation=generation,
+        now=now,
+    )
+    return status
+
+
+def managed_by(intent: TopicIntent) -> Managed:
+    """Names of the policies and roles a spec has set."""
+    policies = intent.policies_for(1)
+    return Managed(
+        frozenset(field.name for field in fields(policies) if getattr(policies, field.name) is not None),
+        frozenset(intent.permissions),
+    )
+
+
+def recorded_managed(status: Mapping[str, Any]) -> Managed:
+    """What the status says was set earlier."""
+    return Managed(
+        frozenset(status.get("managedPolicies", ())),
+        frozenset(entry["role"] for entry in status.get("managedPermissions", ())),
+    )
+
+
+def describe_action(action: Action) -> str:
+    """A finished operation in a few words, for the column of `kubectl get`."""
+    parents = ",".join(str(parent) for parent in action.parents)
+    children = ",".join(str(child) for child in action.children)
+    change = "→".join(part for part in (parents, children) if part)
+    ending = "" if action.result.value == "Succeeded" else f" {action.result.value}"
+    return f"{action.kind} {change}{ending}"[:120]
+
+
+def _set_or_drop(status: dict[str, Any], name: str, value: list[Any]) -> None:
+    if value:
+        status[name] = value
+    else:
+        status.pop(name, None)

@@ -1,0 +1,281 @@
+"""Everything one reconcile of one ScalableTopic works with, or why it cannot begin (R1–R3)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from scalable_topics.layout import LayoutError, TopicName, validate_scalable_name
+from scalable_topics_operator.api.scalable_topic import ScalableTopic, ScalableTopicSpec
+from scalable_topics_operator.cluster.event_recorder import EventRecorder
+from scalable_topics_operator.cluster.installation import Installation
+from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.resources import CONNECTIONS
+from scalable_topics_operator.cluster.status_store import StatusStore
+from scalable_topics_operator.controllers.conditions import Standing
+from scalable_topics_operator.controllers.connection_access import why_not_allowed
+from scalable_topics_operator.controllers.connections import (
+    NOT_PROBED,
+    ConnectionController,
+    ConnectionHandle,
+)
+from scalable_topics_operator.controllers.intents import topic_intent
+from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.topic_status import TopicFacts
+from scalable_topics_operator.controllers.topic_store import StatusTopicStore
+from scalable_topics_operator.operations.context import OperationContext, OperationSettings
+from scalable_topics_operator.operations.journal import Request
+from scalable_topics_operator.operations.protocols import Claim, TopicBackend
+from scalable_topics_operator.telemetry.metrics import Metrics
+
+BY_NAME = "topics-by-name"
+BY_CONNECTION = "topics-by-connection"
+# One replica runs for now; the leader's term takes this place (R5).
+SOLE_REPLICA_TERM = 1
+
+
+class Stuck(Exception):
+    """The topic cannot be worked on until something outside changes.
+
+    Args:
+        standing: what its conditions shall say; None to leave its status alone.
+        retry_seconds: when to look again; None when an event will come.
+    """
+
+    def __init__(self, standing: Standing | None, retry_seconds: float | None = None) -> None:
+        super().__init__(standing.message if standing else "")
+        self.standing = standing
+        self.retry_seconds = retry_seconds
+
+
+@dataclass(slots=True)
+class TopicMemory:
+    """What the process remembers of a topic between reconciles; losing it costs reads, nothing else.
+
+    Args:
+        uid: of the object.
+        opened_here: journals opened by this process (R8).
+        drift_due: monotonic time of the next drift check.
+        prune_due: monotonic time of the next look for prunable segments.
+    """
+
+    uid: str
+    opened_here: set[str] = field(default_factory=set)
+    drift_due: float = 0.0
+    prune_due: float = 0.0
+
+
+class SystemClock:
+    """The real time."""
+
+    def now_ms(self) -> int:
+        """Wall clock, milliseconds since 1970."""
+        return time.time_ns() // 1_000_000
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWork:
+    """One topic, ready to be worked on."""
+
+    key: ObjectKey
+    spec: ScalableTopicSpec
+    topic: TopicName
+    handle: ConnectionHandle
+    store: StatusTopicStore
+    ctx: OperationContext
+    memory: TopicMemory
+    request: Request
+
+
+def canonical_topic(body: Body) -> str | None:
+    """Index function: the canonical name of a ScalableTopic's topic."""
+    try:
+        return str(TopicName.parse(body["spec"]["topic"]))
+    except LayoutError:
+        return None
+
+
+def connection_of(body: Body) -> ObjectKey:
+    """The key of the connection a ScalableTopic names."""
+    reference = body["spec"]["connectionRef"]
+    return ObjectKey(CONNECTIONS.plural, reference.get("namespace") or body["metadata"]["namespace"], reference["name"])
+
+
+class TopicWorkMaker:
+    """Checks a ScalableTopic against everything that must hold before the brokers are asked for anything."""
+
+    def __init__(
+        self,
+        cache: ObjectCache,
+        connections: ConnectionController,
+        events: EventRecorder,
+        installation: Installation,
+        settings: OperationSettings,
+        metrics: Metrics,
+    ) -> None:
+        self._cache = cache
+        self._connections = connections
+        self._events = events
+        self._installation = installation
+        self._settings = settings
+        self._metrics = metrics
+
+    def make(self, key: ObjectKey, store: StatusStore, memory: TopicMemory) -> TopicWork:
+        """Put together the work on a topic. Raises Stuck with what its conditions shall say."""
+        body = store.body
+        spec = _parse(body)
+        topic = _topic_name(spec)
+        handle, backend = self._connected(body)
+        self._check_use(key, body, spec, topic, handle)
+        self._check_rivals(key, body, topic, handle)
+        metadata = body["metadata"]
+        probe = handle.probe
+        cluster_id = probe.cluster_id if probe else ""
+        recorded = (body.get("status") or {}).get("clusterId")
+        if recorded and recorded != cluster_id:
+            raise Stuck(
+                Standing.stuck(
+                    "ConnectionChanged",
+                    f"the topic is on Pulsar cluster {recorded}, but the connection leads to {cluster_id}; "
+                    "point the connection back or create another ScalableTopic",
+                ),
+                60.0,
+            )
+        kept_backend = (body.get("status") or {}).get("backend") or backend.kind
+        facts = TopicFacts(metadata["uid"], metadata["generation"], str(topic), kept_backend, cluster_id)
+        try:
+            topic_store = StatusTopicStore(store, facts, self._metrics)
+        except (LayoutError, KeyError, ValueError) as error:
+            raise Stuck(
+                Standing.stuck("InvalidRecord", f"status is not a valid record and nothing acts on it: {error}")
+            ) from error
+        claim = Claim(
+            installation_id=self._installation.installation_id,
+            kubernetes_uid=self._installation.kubernetes_uid,
+            resource_uid=metadata["uid"],
+            resource_namespace=key.namespace,
+            resource_name=key.name,
+            backend=backend.kind,
+        )
+        ctx = OperationContext(
+            topic=topic,
+            backend=backend,
+            store=topic_store,
+            intent=topic_intent(spec),
+            claim=claim,
+            clock=SystemClock(),
+            settings=self._settings,
+            report=_Reporter(self._events, body),
+            term=SOLE_REPLICA_TERM,
+            opened_here=memory.opened_here,
+        )
+        request = Request("ScalableTopic", key.name, metadata["uid"])
+        return TopicWork(key, spec, topic, handle, topic_store, ctx, memory, request)
+
+    def why_forbidden(self, work: TopicWork, operation: str) -> str:
+        """Why a connection does not let the topic `Adopt`, `Migrate` or `Delete`; empty if it does."""
+        connection = connection_of(work.store.body)
+        return why_not_allowed(
+            work.handle.spec.allow,
+            connection_namespace=connection.namespace,
+            topic_namespace=work.key.namespace,
+            topic=work.topic,
+            operation=operation,
+        )
+
+    def _connected(self, body: Body) -> tuple[ConnectionHandle, TopicBackend]:
+        key = connection_of(body)
+        if self._cache.get(key) is None:
+            raise Stuck(
+                Standing.stuck(
+                    "ConnectionMissing",
+                    f"there is no ScalableTopicConnection {key.namespace}/{key.name}; create it or correct "
+                    "spec.connectionRef",
+                )
+            )
+        handle = self._connections.handle(key)
+        if handle is None or handle.problem == NOT_PROBED:
+            raise Stuck(None)
+        if handle.problem or handle.backend is None:
+            raise Stuck(Standing.working("ConnectionDown", f"connection {key.namespace}/{key.name}: {handle.problem}"))
+        return handle, handle.backend
+
+    def _check_use(
+        self, key: ObjectKey, body: Body, spec: ScalableTopicSpec, topic: TopicName, handle: ConnectionHandle
+    ) -> None:
+        connection = connection_of(body)
+        why = why_not_allowed(
+            handle.spec.allow,
+            connection_namespace=connection.namespace,
+            topic_namespace=key.namespace,
+            topic=topic,
+        )
+        if why:
+            raise Stuck(Standing.stuck("NotAllowed", f"connection {connection.namespace}/{connection.name}: {why}"))
+        if spec.migrate_from is not None and not (body.get("status") or {}).get("layout"):
+            raise Stuck(
+                Standing.stuck(
+                    "MigrationUnavailable",
+                    "spec.migrateFrom is not available in this release; remove it to create an empty topic",
+                )
+            )
+
+    def _check_rivals(self, key: ObjectKey, body: Body, topic: TopicName, handle: ConnectionHandle) -> None:
+        """Of two objects for one topic on one Pulsar cluster the older one wins, then the lower uid (R1)."""
+        if (body.get("status") or {}).get("layout"):
+            # It holds the claim already; the broker's atomic create has decided.
+            return
+        cluster_id = handle.probe.cluster_id if handle.probe else ""
+        for rival_key, rival in self._cache.find(BY_NAME, str(topic)):
+            if rival_key == key or rival["metadata"].get("deletionTimestamp"):
+                continue
+            rival_handle = self._connections.handle(connection_of(rival))
+            if rival_handle is None or rival_handle.probe is None:
+                continue
+            if rival_handle.probe.cluster_id == cluster_id and _seniority(rival) < _seniority(body):
+                raise Stuck(
+                    Standing.stuck(
+                        "Conflict",
+                        f"{topic} is already declared by ScalableTopic {rival_key.namespace}/{rival_key.name}, "
+                        "which is older; remove one of them",
+                    )
+                )
+
+
+def _parse(body: Body) -> ScalableTopicSpec:
+    try:
+        return ScalableTopic.model_validate(body).spec
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Stuck(Standing.stuck("InvalidSpec", f"{where}: {first['msg']}")) from error
+
+
+def _topic_name(spec: ScalableTopicSpec) -> TopicName:
+    try:
+        topic = TopicName.parse(spec.topic)
+        validate_scalable_name(topic)
+    except LayoutError as error:
+        raise Stuck(Standing.stuck("InvalidName", str(error))) from error
+    return topic
+
+
+def _seniority(body: Mapping[str, Mapping[str, str]]) -> tuple[str, str]:
+    return body["metadata"]["creationTimestamp"], body["metadata"]["uid"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reporter:
+    events: EventRecorder
+    about: Body
+
+    async def __call__(self, reason: str, message: str, *, warning: bool = True) -> None:
+        await (self.events.warning if warning else self.events.normal)(self.about, reason, message)

@@ -1,0 +1,122 @@
+"""A level-triggered, deduplicating work queue: one key at a time, bounded workers, back-off per key (R39)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Pauses before a failed key is tried again: doubling from `first_seconds` to `last_seconds`, with jitter."""
+
+    first_seconds: float = 0.5
+    last_seconds: float = 60.0
+
+    def pause_seconds(self, failures: int) -> float:
+        """The pause after so many failures in a row, 1 or more."""
+        ceiling = min(self.last_seconds, self.first_seconds * 2.0 ** min(failures - 1, 30))
+        return random.uniform(ceiling / 2, ceiling)
+
+
+class WorkQueue(Generic[K]):
+    """Keys that want work.
+
+    A key added while it waits is not added twice; a key added while it is worked on is worked on again
+    afterwards, never at the same time. Keys wait in the order they came, so no key delays others for long.
+    """
+
+    def __init__(self, backoff: Backoff | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._backoff = backoff or Backoff()
+        self._monotonic = monotonic
+        self._ready: deque[K] = deque()
+        self._since: dict[K, float] = {}
+        self._working: dict[K, float] = {}
+        self._again: set[K] = set()
+        self._later: dict[K, tuple[float, asyncio.TimerHandle]] = {}
+        self._failures: dict[K, int] = {}
+        self._wake = asyncio.Event()
+
+    def add(self, key: K) -> None:
+        """Work on a key as soon as a worker is free."""
+        self._cancel_later(key)
+        if key in self._working:
+            self._again.add(key)
+        elif key not in self._since:
+            self._since[key] = self._monotonic()
+            self._ready.append(key)
+            self._wake.set()
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Work on a key in `seconds`; of several such wishes the earliest counts."""
+        when = self._monotonic() + max(0.0, seconds)
+        known = self._later.get(key)
+        if known is not None and known[0] <= when:
+            return
+        self._cancel_later(key)
+        handle = asyncio.get_running_loop().call_later(max(0.0, seconds), self._due, key)
+        self._later[key] = (when, handle)
+
+    def failed(self, key: K) -> float:
+        """Work on a key again after its back-off; answers the pause in seconds."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        pause = self._backoff.pause_seconds(failures)
+        self.add_after(key, pause)
+        return pause
+
+    def succeeded(self, key: K) -> None:
+        """Forget a key's failures."""
+        self._failures.pop(key, None)
+
+    @property
+    def waiting(self) -> int:
+        """Keys that wait for a worker."""
+        return len(self._ready)
+
+    @property
+    def oldest_wait_seconds(self) -> float:
+        """How long the first waiting key has waited."""
+        return self._monotonic() - self._since[self._ready[0]] if self._ready else 0.0
+
+    @property
+    def longest_work_seconds(self) -> float:
+        """How long the longest running key has been worked on."""
+        return self._monotonic() - min(self._working.values()) if self._working else 0.0
+
+    async def run(self, work: Callable[[K], Awaitable[None]], workers: int) -> None:
+        """Work until cancelled, on `workers` keys at a time. `work` must not raise; what it raises ends the queue."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._worker(work))
+
+    async def _worker(self, work: Callable[[K], Awaitable[None]]) -> None:
+        while True:
+            while not self._ready:
+                self._wake.clear()
+                await self._wake.wait()
+            key = self._ready.popleft()
+            del self._since[key]
+            self._working[key] = self._monotonic()
+            try:
+                await work(key)
+            finally:
+                del self._working[key]
+                if key in self._again:
+                    self._again.discard(key)
+                    self.add(key)
+
+    def _due(self, key: K) -> None:
+        self._later.pop(key, None)
+        self.add(key)
+
+    def _cancel_later(self, key: K) -> None:
+        known = self._later.pop(key, None)
+        if known is not None:
+            known[1].cancel()

@@ -1,0 +1,1 @@
+"""What is done to scalable topics, as journaled and resumable steps (DESIGN §7)."""

@@ -1,0 +1,186 @@
+"""What every operation is handed: the topic, its intent, where to commit and whom to ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeVar
+
+from scalable_topics.layout import TopicName
+from scalable_topics_operator.operations.errors import BackendRefused
+from scalable_topics_operator.operations.journal import TopicState
+from scalable_topics_operator.operations.protocols import Claim, SegmentPolicies, TopicBackend
+
+T = TypeVar("T")
+
+
+class TopicStore(Protocol):
+    """Where a topic's state is committed: one compare-and-swap a call."""
+
+    @property
+    def state(self) -> TopicState:
+        """The state as of the last read or commit."""
+
+    async def commit(self, state: TopicState) -> None:
+        """Make `state` the record, or raise and leave the record as it was."""
+
+
+class Clock(Protocol):
+    """Time, so that tests can own it."""
+
+    def now_ms(self) -> int:
+        """Wall clock, milliseconds since 1970."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class Report(Protocol):
+    """Tells people of something: an Event on the object."""
+
+    def __call__(self, reason: str, message: str, *, warning: bool = True) -> Awaitable[None]:
+        """Post it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSubscription:
+    """An entry of `spec.subscriptions` (R16, R18).
+
+    Args:
+        latest: a cursor made on an existing topic starts at its end instead of its beginning.
+        delete_with_entry: removing the entry deletes the cursors.
+    """
+
+    latest: bool = False
+    delete_with_entry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TotalPolicies:
+    """Limits for the whole topic, divided by its active segments (R27); None means: not ours to set."""
+
+    retention_megabytes: int | None = None
+    backlog_quota_bytes: int | None = None
+    publish_messages_per_second: int | None = None
+    publish_bytes_per_second: int | None = None
+    dispatch_messages_per_second: int | None = None
+    dispatch_bytes_per_second: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicIntent:
+    """What the object's spec asks for, as far as operations need to know.
+
+    Args:
+        initial_segments: segments at creation, 1..256.
+        bucket_budget: entry buckets over the whole topic at creation, 1..1024.
+        subscriptions: declared subscriptions by name.
+        properties: the user's, kept with the claim.
+        permissions: topic-level grants every segment gets, role -> actions (R26).
+        per_segment: policies every segment carries as they are.
+        total: policies divided by the number of active segments.
+        adopt: a foreign claim may be taken over (R1).
+    """
+
+    initial_segments: int = 1
+    bucket_budget: int = 4
+    subscriptions: Mapping[str, DeclaredSubscription] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    permissions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    per_segment: SegmentPolicies = field(default_factory=SegmentPolicies)
+    total: TotalPolicies = field(default_factory=TotalPolicies)
+    adopt: bool = False
+
+    def policies_for(self, active_segments: int) -> SegmentPolicies:
+        """What one of `active_segments` segments carries: its own policies and its share of the totals.
+
+        A share is rounded up and never 0, so that a limit meant to let something through still does;
+        -1 (no bound) stays -1.
+        """
+
+        def share(total: int | None) -> int | None:
+            if total is None or total < 0:
+                return total
+            return max(1, -(-total // max(1, active_segments))) if total else 0
+
+        return replace(
+            self.per_segment,
+            retention_megabytes=share(self.total.retention_megabytes),
+            backlog_quota_bytes=share(self.total.backlog_quota_bytes),
+            publish_messages_per_second=share(self.total.publish_messages_per_second),
+            publish_bytes_per_second=share(self.total.publish_bytes_per_second),
+            dispatch_messages_per_second=share(self.total.dispatch_messages_per_second),
+            dispatch_bytes_per_second=share(self.total.dispatch_bytes_per_second),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSettings:
+    """Times and bounds of operations.
+
+    Args:
+        seal_look_seconds: pause between the two looks that verify a seal (R14).
+        seal_attempts: terminates tried before a seal is given back as unavailable.
+        settle_window_seconds: how long a sealed segment stays readable for unknown sends (R15).
+        force_delete_after_seconds: how long a delete waits for clients to leave (R19).
+        max_records: layout records at most; automatic operations stop at 80 % of it (R29).
+    """
+
+    seal_look_seconds: float = 0.1
+    seal_attempts: int = 8
+    settle_window_seconds: float = 600.0
+    force_delete_after_seconds: float = 300.0
+    max_records: int = 512
+
+
+@dataclass(frozen=True, slots=True)
+class OperationContext:
+    """One topic, and everything an operation on it may touch.
+
+    Args:
+        topic: its name.
+        backend: the Pulsar cluster.
+        store: where its state is committed.
+        intent: what its spec asks for.
+        claim: what our claim on its name says.
+        clock: time.
+        settings: times and bounds.
+        report: tells people.
+        term: leadership term written into journals opened now (R5).
+        opened_here: ids of journals opened by this process; any other open journal is a dead process's and
+            is recovered (R8).
+    """
+
+    topic: TopicName
+    backend: TopicBackend
+    store: TopicStore
+    intent: TopicIntent
+    claim: Claim
+    clock: Clock
+    settings: OperationSettings
+    report: Report
+    term: int
+    opened_here: set[str]
+
+    def timestamp(self) -> str:
+        """Now, as RFC 3339 with seconds."""
+        return format_timestamp(self.clock.now_ms())
+
+
+def format_timestamp(ms: int) -> str:
+    """Milliseconds since 1970 as RFC 3339 with seconds."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def concurrently(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run calls side by side and wait for all of them, so that none is left running when one fails.
+
+    Raises what failed: a refusal before an unavailability, since that is the one a person must see.
+    """
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    errors = [result for result in results if isinstance(result, BaseException)]
+    if errors:
+        raise next((error for error in errors if isinstance(error, BackendRefused)), errors[0])
+    return [result for result in results if not isinstance(result, BaseException)]

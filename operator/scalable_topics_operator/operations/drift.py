@@ -1,0 +1,303 @@
+"""Drift repair: what the brokers have is compared with the record and mended (R14, R16, R19, R26, R27).
+
+Runs at start, on a slow tick, and never beside an open operation. It writes to the brokers only where they
+differ; what it finds lost is reported and never quietly made up for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from scalable_topics.layout import Segment, SegmentLayout
+from scalable_topics_operator.operations.context import OperationContext, concurrently
+from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
+from scalable_topics_operator.operations.journal import Request, SubscriptionPhase
+from scalable_topics_operator.operations.protocols import (
+    FoundSegment,
+    Position,
+    SegmentLook,
+    SegmentRecord,
+    SegmentSetup,
+)
+from scalable_topics_operator.operations.reshape import open_reshape
+from scalable_topics_operator.operations.seal import seal_segment
+
+
+@dataclass(frozen=True, slots=True)
+class DriftReport:
+    """What a person should know after a drift check.
+
+    Args:
+        problems: reason and message of what could not be mended, or was mended at a loss.
+        reopened: an operation was journaled to replace a segment, so the layout will change.
+    """
+
+    problems: tuple[tuple[str, str], ...] = ()
+    reopened: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """What was set on segments earlier and must go where the spec no longer has it (hazard C7).
+
+    Args:
+        policies: names of topic policies.
+        roles: roles that were granted something.
+    """
+
+    policies: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class _Findings:
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    positions: dict[int, str] = field(default_factory=dict)
+
+    def add(self, reason: str, message: str) -> None:
+        self.problems.append((reason, message))
+
+
+async def repair_drift(
+    ctx: OperationContext, *, managed: Managed, listing_age_seconds: float, request: Request
+) -> DriftReport:
+    """Compare the record with the brokers and mend what may be mended.
+
+    Args:
+        ctx: the topic; its journal is closed.
+        managed: what was set earlier.
+        listing_age_seconds: how old a shared listing of the namespace may be.
+        request: names drift repair as the asker of a replacement operation.
+
+    Raises BackendError when the brokers cannot be read or refuse a repair.
+    """
+    layout = ctx.store.state.layout
+    if layout is None:
+        return DriftReport()
+    findings = _Findings()
+    await _mend_claim(ctx)
+    looks = await _looks(ctx, layout)
+    for segment in layout.active:
+        if looks[segment.segment_id] is None:
+            await _recreate(ctx, layout, segment, looks, findings)
+    await _mend_seals(ctx, layout, looks, findings)
+    await _check_cursors(ctx, layout, looks, findings)
+    await _mend_settings(ctx, layout, looks, managed)
+    await _sweep(ctx, layout, listing_age_seconds, findings)
+    await _record_positions(ctx, findings)
+    reopened = await _replace_terminated(ctx, layout, looks, request)
+    return DriftReport(tuple(findings.problems), reopened)
+
+
+async def _looks(ctx: OperationContext, layout: SegmentLayout) -> dict[int, SegmentLook | None]:
+    async def look(segment: Segment) -> SegmentLook | None:
+        try:
+            return await ctx.backend.look(ctx.backend.segment_topic(ctx.topic, segment))
+        except TopicMissing:
+            return None
+
+    segments = [*layout.active, *layout.sealed]
+    found = await concurrently(look(segment) for segment in segments)
+    return {segment.segment_id: seen for segment, seen in zip(segments, found, strict=True)}
+
+
+async def _mend_claim(ctx: OperationContext) -> None:
+    name = await ctx.backend.read_name(ctx.topic)
+    if not name.exists:
+        await ctx.backend.take_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
+        await ctx.report("ClaimRestored", f"the claim on {ctx.topic} was missing and was made again")
+    elif (
+        name.claim != ctx.claim
+        or not name.terminated
+        or await ctx.backend.topic_properties(ctx.topic) != ctx.intent.properties
+    ):
+        await ctx.backend.rewrite_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
+
+
+async def _recreate(
+    ctx: OperationContext,
+    layout: SegmentLayout,
+    segment: Segment,
+    looks: Mapping[int, SegmentLook | None],
+    findings: _Findings,
+) -> None:
+    """An active segment without a topic gets one again, with every cursor its siblings have (R14, hazard B2)."""
+    siblings = [seen for other in layout.active if (seen := looks[other.segment_id]) is not None]
+    subscriptions = frozenset(ctx.intent.subscriptions).union(*(seen.counting for seen in siblings))
+    sibling_topics = [
+        ctx.backend.segment_topic(ctx.topic, other) for other in layout.active if looks[other.segment_id] is not None
+    ]
+    inheritance = await ctx.backend.inheritance(ctx.topic, sibling_topics)
+    await ctx.backend.create_segment(
+        ctx.topic,
+        SegmentRecord(
+            segment_id=segment.segment_id,
+            hash_range=segment.hash_range,
+            parent_ids=segment.parent_ids,
+            buckets=segment.buckets,
+            merge_depth=segment.merge_depth,
+            created_at_epoch=segment.created_at_epoch,
+            created_at_ms=segment.created_at_ms,
+            created_by=segment.created_by.value,
+            operation_id=f"repair-{segment.segment_id}",
+            sibling_ids=(segment.segment_id,),
+            next_segment_id=layout.next_segment_id,
+            claim=ctx.claim,
+        ),
+        SegmentSetup(
+            subscriptions=subscriptions - ctx.store.state.not_discovered,
+            inheritance=replace(inheritance, permissions={**inheritance.permissions, **ctx.intent.permissions}),
+            policies=ctx.intent.policies_for(len(layout.active)),
+        ),
+    )
+    message = (
+        f"active segment {segment.segment_id} {segment.hash_range} had no topic and was made again empty; "
+        "messages it held are lost"
+    )
+    findings.add("SegmentLost", message)
+    await ctx.report("SegmentLost", message)
+
+
+async def _mend_seals(
+    ctx: OperationContext,
+    layout: SegmentLayout,
+    looks: Mapping[int, SegmentLook | None],
+    findings: _Findings,
+) -> None:
+    """Sealed segments are looked at until they are pruned: a terminate can come undone (hazard A1-26680)."""
+    for segment in layout.sealed:
+        look = looks[segment.segment_id]
+        if look is None:
+            findings.add("SealedSegmentMissing", f"sealed segment {segment.segment_id} has no topic any more")
+            continue
+        recorded = Position.parse(segment.sealed_position) if segment.sealed_position else None
+        if look.terminated and look.last_confirmed == recorded:
+            continue
+        position = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, segment))
+        if position is None:
+            continue
+        findings.positions[segment.segment_id] = str(position)
+        if not look.terminated:
+            await ctx.report(
+                "SealRepaired",
+                f"sealed segment {segment.segment_id} was open again and was sealed at {position}",
+            )
+
+
+async def _check_cursors(
+    ctx: OperationContext,
+    layout: SegmentLayout,
+    looks: Mapping[int, SegmentLook | None],
+    findings: _Findings,
+) -> None:
+    """A declared subscription whose cursor is gone is lost, and said to be; it is never re-created (R17)."""
+    subscriptions = dict(ctx.store.state.subscriptions)
+    for name, entry in subscriptions.items():
+        if entry.phase not in (SubscriptionPhase.ACTIVE, SubscriptionPhase.CURSOR_LOST):
+            continue
+        lost_on = [
+            segment.segment_id
+            for segment in layout.active
+            if (look := looks[segment.segment_id]) is not None and name not in look.cursors
+        ]
+        if lost_on:
+            findings.add(
+                "CursorLost",
+                f"subscription {name} has no cursor on segments {lost_on}: somebody deleted it or it expired; "
+                "remove it from spec.subscriptions and declare it again to start anew",
+            )
+        phase = SubscriptionPhase.CURSOR_LOST if lost_on else SubscriptionPhase.ACTIVE
+        subscriptions[name] = replace(entry, phase=phase)
+    if subscriptions != dict(ctx.store.state.subscriptions):
+        await ctx.store.commit(replace(ctx.store.state, subscriptions=subscriptions))
+
+
+async def _mend_settings(
+    ctx: OperationContext,
+    layout: SegmentLayout,
+    looks: Mapping[int, SegmentLook | None],
+    managed: Managed,
+) -> None:
+    policies = ctx.intent.policies_for(len(layout.active))
+    revoked = sorted(managed.roles - ctx.intent.permissions.keys())
+
+    async def mend(segment: Segment) -> None:
+        topic = ctx.backend.segment_topic(ctx.topic, segment)
+        try:
+            await ctx.backend.apply_policies(topic, policies, managed_before=managed.policies)
+            if ctx.intent.permissions:
+                await ctx.backend.grant(topic, ctx.intent.permissions)
+            if revoked:
+                await ctx.backend.revoke(topic, revoked)
+        except TopicMissing:
+            return
+
+    await concurrently(
+        mend(segment)
+        for segment in [*layout.active, *layout.sealed]
+        if segment.is_active or looks[segment.segment_id] is not None
+    )
+
+
+async def _sweep(ctx: OperationContext, layout: SegmentLayout, listing_age_seconds: float, findings: _Findings) -> None:
+    """Topics with a segment's name that the record does not know: resurrected by a client, or left behind (R19)."""
+    known = layout.segments.keys() | {entry.segment_id for entry in ctx.store.state.deleting}
+    found = await ctx.backend.list_segments(ctx.topic, max_age_seconds=listing_age_seconds)
+    for stray in found:
+        if stray.segment_id not in known and stray.segment_id < layout.next_segment_id:
+            await _sweep_one(ctx, stray, findings)
+
+
+async def _sweep_one(ctx: OperationContext, stray: FoundSegment, findings: _Findings) -> None:
+    try:
+        look = await ctx.backend.look(stray.topic)
+    except TopicMissing:
+        return
+    if look.entries or look.producers:
+        findings.add(
+            "StraySegment",
+            f"{stray.topic} is not part of the layout but has {look.entries} entries and {look.producers} "
+            "producers; somebody uses it directly",
+        )
+        return
+    try:
+        await ctx.backend.delete_segment(stray.topic, force=look.consumers > 0)
+    except ClientsAttached:
+        return
+    await ctx.report(
+        "StraySegmentSwept",
+        f"{stray.topic} was not part of the layout and empty; it was deleted",
+        warning=False,
+    )
+
+
+async def _record_positions(ctx: OperationContext, findings: _Findings) -> None:
+    state = ctx.store.state
+    layout = state.layout
+    if layout is None or not findings.positions:
+        return
+    for segment_id, position in findings.positions.items():
+        layout = layout.with_sealed_position(segment_id, position)
+    if layout != state.layout:
+        await ctx.store.commit(replace(state, layout=layout))
+
+
+async def _replace_terminated(
+    ctx: OperationContext, layout: SegmentLayout, looks: Mapping[int, SegmentLook | None], request: Request
+) -> bool:
+    """An active segment that somebody sealed is rolled over to a successor of the same range (R14, hazard B1)."""
+    ended = _terminated_active(layout, looks)
+    if not ended:
+        return False
+    await ctx.report(
+        "SegmentReplaced",
+        f"active segment {ended[0].segment_id} {ended[0].hash_range} was sealed behind our back; a successor of the "
+        "same range replaces it",
+    )
+    await open_reshape(ctx, layout.plan_rollover(ended[0].segment_id), request)
+    return True
+
+
+def _terminated_active(layout: SegmentLayout, looks: Mapping[int, SegmentLook | None]) -> Sequence[Segment]:
+    return [segment for segment in layout.active if (look := looks[segment.segment_id]) is not None and look.terminated]

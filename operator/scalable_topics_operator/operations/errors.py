@@ -1,0 +1,43 @@
+"""What an operation may meet when it asks the messaging system for something.
+
+Backends translate every answer of a broker into one of these; operations and controllers decide by type
+and never look at status codes or broker texts.
+"""
+
+from __future__ import annotations
+
+
+class BackendError(Exception):
+    """A request to the messaging system did not do what was asked.
+
+    Args:
+        message: what was asked of which object and what went wrong, fit for a condition; holds no secret.
+    """
+
+
+class BackendUnavailable(BackendError):
+    """Nothing is known to be wrong with the request: ask again later (timeout, refused connection, 429, 5xx)."""
+
+
+class BackendRefused(BackendError):
+    """The broker will refuse the same request again until somebody changes something."""
+
+
+class AccessDenied(BackendRefused):
+    """The connection's credentials lack a right (401, 403); the message says which."""
+
+
+class NamespaceMissing(BackendRefused):
+    """The Pulsar tenant or namespace does not exist."""
+
+
+class TopicMissing(BackendRefused):
+    """The topic (a segment or a claim) does not exist."""
+
+
+class NameTaken(BackendRefused):
+    """A topic of the wanted name exists already and is not ours."""
+
+
+class ClientsAttached(BackendRefused):
+    """A topic or cursor cannot be deleted because clients are connected to it."""

@@ -1,0 +1,325 @@
+"""What operations remember of a scalable topic: the layout, the journal and what is still to be tidied.
+
+Pure: `TopicState` reads and writes the fields of a ScalableTopic's status that operations own. One commit of
+it is one compare-and-swap write, so whatever must be true together stands in here together (R8, R9).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from scalable_topics.layout import HashRange, PlannedSegment, SegmentLayout, from_record, to_record
+
+ACTIONS_KEPT = 20
+
+
+class OperationKind(StrEnum):
+    """What a journaled operation does to a topic."""
+
+    CREATE = "Create"
+    SPLIT = "Split"
+    MERGE = "Merge"
+    REBUCKET = "Rebucket"
+    PRUNE = "Prune"
+    DELETE = "Delete"
+
+
+class Step(StrEnum):
+    """The journaled step whose side effects may have begun (R8).
+
+    `SEALING` is the point of no return: recovery rolls back before it and goes only forward from it on.
+    """
+
+    CREATING = "Creating"
+    SEALING = "Sealing"
+    ROLLING_BACK = "RollingBack"
+    DELETING = "Deleting"
+
+
+class Result(StrEnum):
+    """How an operation ended."""
+
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    ROLLED_BACK = "RolledBack"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Who asked for an operation: a SegmentOperation, the topic's own spec, or drift repair."""
+
+    kind: str
+    name: str
+    uid: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in `status`."""
+        return {"kind": self.kind, "name": self.name, "uid": self.uid}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Request:
+        """Read the form in `status`."""
+        return cls(data["kind"], data["name"], data["uid"])
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """The journal entry of the operation in progress.
+
+    Args:
+        id: unique for ever.
+        kind: what it does.
+        step: whose side effects may have begun.
+        term: leadership term under which the journal was opened (R5).
+        parents: segments it seals.
+        children: segments it makes, with the ids chosen at opening; commits use these, never new ones.
+        subscriptions: cursors every child gets.
+        started_at: RFC 3339.
+        request: who asked.
+        next_segment_id: first id not reserved once the journal was opened (R9).
+        result: how it will have ended once it is rolled back, if it is being rolled back.
+        message: why it is being rolled back.
+    """
+
+    id: str
+    kind: OperationKind
+    step: Step
+    term: int
+    parents: tuple[int, ...]
+    children: tuple[PlannedSegment, ...]
+    subscriptions: tuple[str, ...]
+    started_at: str
+    request: Request
+    next_segment_id: int
+    result: Result | None = None
+    message: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in `status.operation`."""
+        data: dict[str, Any] = {
+            "id": self.id,
+            "kind": self.kind.value,
+            "step": self.step.value,
+            "term": self.term,
+            "parents": list(self.parents),
+            "children": [
+                {
+                    "id": child.segment_id,
+                    "range": child.hash_range.descriptor,
+                    "buckets": child.buckets,
+                    "mergeDepth": child.merge_depth,
+                }
+                for child in self.children
+            ],
+            "subscriptions": list(self.subscriptions),
+            "startedAt": self.started_at,
+            "request": self.request.to_json(),
+            "nextSegmentId": self.next_segment_id,
+        }
+        if self.result:
+            data["result"] = self.result.value
+        if self.message:
+            data["message"] = self.message
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Operation:
+        """Read the form in `status.operation`. Raises KeyError or ValueError for a broken one."""
+        return cls(
+            id=data["id"],
+            kind=OperationKind(data["kind"]),
+            step=Step(data["step"]),
+            term=data["term"],
+            parents=tuple(data.get("parents", ())),
+            children=tuple(
+                PlannedSegment(
+                    segment_id=child["id"],
+                    hash_range=HashRange.parse_descriptor(child["range"]),
+                    buckets=child["buckets"],
+                    merge_depth=child.get("mergeDepth", 0),
+                )
+                for child in data.get("children", ())
+            ),
+            subscriptions=tuple(data.get("subscriptions", ())),
+            started_at=data["startedAt"],
+            request=Request.from_json(data["request"]),
+            next_segment_id=data["nextSegmentId"],
+            result=Result(data["result"]) if data.get("result") else None,
+            message=data.get("message", ""),
+        )
+
+
+def new_operation_id() -> str:
+    """A fresh operation id; random, because it also tells a late reply from a live one."""
+    return uuid.uuid4().hex[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One finished operation in the topic's history."""
+
+    id: str
+    kind: str
+    at: str
+    epoch: int
+    parents: tuple[int, ...]
+    children: tuple[int, ...]
+    result: Result
+    request: Request
+    message: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in `status.actions`."""
+        data: dict[str, Any] = {
+            "id": self.id,
+            "kind": self.kind,
+            "at": self.at,
+            "epoch": self.epoch,
+            "parents": list(self.parents),
+            "children": list(self.children),
+            "result": self.result.value,
+            "request": self.request.to_json(),
+        }
+        if self.message:
+            data["message"] = self.message
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Action:
+        """Read the form in `status.actions`."""
+        return cls(
+            id=data["id"],
+            kind=data["kind"],
+            at=data["at"],
+            epoch=data["epoch"],
+            parents=tuple(data.get("parents", ())),
+            children=tuple(data.get("children", ())),
+            result=Result(data["result"]),
+            request=Request.from_json(data["request"]),
+            message=data.get("message", ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeletingSegment:
+    """A segment that left the layout and whose topic is still to be deleted (R19, hazard B6)."""
+
+    segment_id: int
+    topic: str
+    since_ms: int
+
+
+class SubscriptionPhase(StrEnum):
+    """Where a declared subscription stands."""
+
+    CREATING = "Creating"
+    ACTIVE = "Active"
+    DELETING = "Deleting"
+    CURSOR_LOST = "CursorLost"
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionState:
+    """A declared subscription as far as its cursors are made, kept or being deleted (R16)."""
+
+    name: str
+    phase: SubscriptionPhase
+    latest: bool
+    delete_with_entry: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """The part of a ScalableTopic's status that operations own.
+
+    Args:
+        layout: the record; None until the topic is created.
+        operation: the open journal entry.
+        deleting: pruned segments whose topics still exist.
+        subscriptions: declared subscriptions, by name.
+        actions: the last 20 finished operations, oldest first.
+        incarnation: changes when the layout was rebuilt rather than evolved (R12).
+    """
+
+    layout: SegmentLayout | None = None
+    operation: Operation | None = None
+    deleting: tuple[DeletingSegment, ...] = ()
+    subscriptions: Mapping[str, SubscriptionState] = field(default_factory=dict)
+    actions: tuple[Action, ...] = ()
+    incarnation: str = ""
+
+    def finished(self, action: Action) -> TopicState:
+        """This state with the journal closed and `action` in the history."""
+        return replace(self, operation=None, actions=(*self.actions, action)[-ACTIONS_KEPT:])
+
+    @property
+    def not_discovered(self) -> frozenset[str]:
+        """Subscriptions being deleted, which are never discovered again (R16)."""
+        return frozenset(
+            name for name, state in self.subscriptions.items() if state.phase is SubscriptionPhase.DELETING
+        )
+
+
+_OWNED = ("layout", "operation", "deleting", "subscriptions", "actions", "incarnation")
+
+
+def read_state(status: Mapping[str, Any]) -> TopicState:
+    """Read a status. Raises LayoutError for a record that breaks an invariant; nothing may act on it then."""
+    operation = status.get("operation")
+    layout = status.get("layout")
+    return TopicState(
+        layout=from_record(layout) if layout else None,
+        operation=Operation.from_json(operation) if operation else None,
+        deleting=tuple(
+            DeletingSegment(entry["id"], entry["topic"], entry["sinceMs"]) for entry in status.get("deleting", ())
+        ),
+        subscriptions={
+            entry["name"]: SubscriptionState(
+                entry["name"],
+                SubscriptionPhase(entry["phase"]),
+                entry.get("initialPosition") == "Latest",
+                entry.get("deletionPolicy") == "Delete",
+            )
+            for entry in status.get("subscriptions", ())
+        },
+        actions=tuple(Action.from_json(entry) for entry in status.get("actions", ())),
+        incarnation=status.get("incarnation", ""),
+    )
+
+
+def write_state(status: Mapping[str, Any], state: TopicState) -> dict[str, Any]:
+    """The status with the operations' fields as in `state` and all others untouched (hazard A1-26008)."""
+    result = {key: value for key, value in status.items() if key not in _OWNED}
+    if state.layout is not None:
+        result["layout"] = to_record(state.layout)
+    if state.operation is not None:
+        result["operation"] = state.operation.to_json()
+    if state.deleting:
+        result["deleting"] = [
+            {"id": entry.segment_id, "topic": entry.topic, "sinceMs": entry.since_ms} for entry in state.deleting
+        ]
+    if state.subscriptions:
+        result["subscriptions"] = [_subscription_json(entry) for _, entry in sorted(state.subscriptions.items())]
+    if state.actions:
+        result["actions"] = [action.to_json() for action in state.actions]
+    if state.incarnation:
+        result["incarnation"] = state.incarnation
+    return result
+
+
+def _subscription_json(entry: SubscriptionState) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "phase": entry.phase.value,
+        "initialPosition": "Latest" if entry.latest else "Earliest",
+        "deletionPolicy": "Delete" if entry.delete_with_entry else "Retain",
+    }
+
+
+def operation_segments(operation: Operation | None) -> Sequence[int]:
+    """Ids of the segments an open operation is making."""
+    return tuple(child.segment_id for child in operation.children) if operation else ()

@@ -1,0 +1,328 @@
+"""What operations need of the outside: the messaging system behind one protocol (DESIGN §3).
+
+Nothing here does I/O. `backends` implements `TopicBackend`; `controllers` hand an implementation to the
+operations, which therefore run unchanged over a real broker and over a model of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from scalable_topics.layout import HashRange, Segment, TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who owns a scalable topic's name on a Pulsar cluster (R1).
+
+    Args:
+        installation_id: the operator installation that made the claim (R4).
+        kubernetes_uid: uid of the Kubernetes cluster (its kube-system namespace).
+        resource_uid: uid of the ScalableTopic object.
+        resource_namespace: Kubernetes namespace of that object.
+        resource_name: name of that object.
+        backend: `Classic` or `Native` (R2).
+        released: True once the object was deleted with `deletionPolicy: Retain`.
+    """
+
+    installation_id: str
+    kubernetes_uid: str
+    resource_uid: str
+    resource_namespace: str
+    resource_name: str
+    backend: str
+    released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NameState:
+    """What exists under a scalable topic's plain name.
+
+    Args:
+        exists: a topic (partitioned or not) of that name exists.
+        partitions: its partition count; 0 when it is not partitioned or does not exist.
+        claim: the claim its properties carry, if any.
+        terminated: whether it is sealed, as a claim must be.
+    """
+
+    exists: bool
+    partitions: int = 0
+    claim: Claim | None = None
+    terminated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRecord:
+    """What a segment topic says of itself; written once, in the create call (R11).
+
+    Args:
+        segment_id: id, unique within the topic for ever.
+        hash_range: the part of the ring it covers.
+        parent_ids: segments it replaces; empty for initial ones.
+        buckets: its entry buckets, 1..1024.
+        merge_depth: merges in its ancestry.
+        created_at_epoch: layout epoch that made it readable.
+        created_at_ms: wall clock at creation, milliseconds since 1970.
+        created_by: `Create`, `Split`, `Merge`, `Rebucket` or `Migrate`.
+        operation_id: the journaled operation that made it.
+        sibling_ids: all segments made by the same operation, itself included.
+        next_segment_id: first id not yet reserved when the operation was journaled.
+        claim: the claim under which it was made.
+    """
+
+    segment_id: int
+    hash_range: HashRange
+    parent_ids: tuple[int, ...]
+    buckets: int
+    merge_depth: int
+    created_at_epoch: int
+    created_at_ms: int
+    created_by: str
+    operation_id: str
+    sibling_ids: tuple[int, ...]
+    next_segment_id: int
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """One schema version of a topic (R28): `type` as the admin API names it, `schema` text, properties."""
+
+    type: str
+    schema: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Inheritance:
+    """What children take over from their parents: topic-level grants (R26) and schemas in order (R28).
+
+    Args:
+        permissions: role -> actions granted on the topic itself, without what the namespace grants.
+        schemas: all versions, oldest first.
+    """
+
+    permissions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    schemas: tuple[SchemaVersion, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPolicies:
+    """Topic policies one segment shall carry (R27); None means: not ours to set.
+
+    Args:
+        message_ttl_seconds: messages older than this are acknowledged by the broker.
+        retention_minutes: how long acknowledged messages stay; -1 for ever.
+        retention_megabytes: how much of them stays; -1 without bound.
+        backlog_quota_bytes: backlog at which `backlog_quota_action` applies.
+        backlog_quota_action: `producer_request_hold`, `producer_exception` or `consumer_backlog_eviction`.
+        publish_messages_per_second: publish rate limit, -1 without bound.
+        publish_bytes_per_second: publish rate limit in bytes, -1 without bound.
+        dispatch_messages_per_second: dispatch rate limit, -1 without bound.
+        dispatch_bytes_per_second: dispatch rate limit in bytes, -1 without bound.
+        schema_compatibility_strategy: for example `FULL`, `BACKWARD`.
+        deduplication: broker-side deduplication on or off (R15).
+    """
+
+    message_ttl_seconds: int | None = None
+    retention_minutes: int | None = None
+    retention_megabytes: int | None = None
+    backlog_quota_bytes: int | None = None
+    backlog_quota_action: str | None = None
+    publish_messages_per_second: int | None = None
+    publish_bytes_per_second: int | None = None
+    dispatch_messages_per_second: int | None = None
+    dispatch_bytes_per_second: int | None = None
+    schema_compatibility_strategy: str | None = None
+    deduplication: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSetup:
+    """All that a new segment topic carries besides its record.
+
+    Args:
+        subscriptions: cursors to make at earliest.
+        inheritance: grants and schemas to give it.
+        policies: topic policies to set.
+    """
+
+    subscriptions: frozenset[str] = frozenset()
+    inheritance: Inheritance = field(default_factory=Inheritance)
+    policies: SegmentPolicies = field(default_factory=SegmentPolicies)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in a segment's log: `ledger:entry`, entry -1 before the first entry of a ledger."""
+
+    ledger_id: int
+    entry_id: int
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """Read the `ledger:entry` form. Raises ValueError for anything else."""
+        ledger, _, entry = text.partition(":")
+        return cls(int(ledger), int(entry))
+
+    def __str__(self) -> str:
+        return f"{self.ledger_id}:{self.entry_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class CursorLook:
+    """One cursor of a segment as the broker shows it.
+
+    Args:
+        counts: durable and not internal (R16).
+        mark_delete: everything up to here is acknowledged.
+        backlog: entries after it, as the broker counts precisely.
+        consumers: consumers attached.
+    """
+
+    counts: bool
+    mark_delete: Position
+    backlog: int
+    consumers: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLook:
+    """A segment topic as its broker shows it now.
+
+    Args:
+        terminated: whether the broker says it accepts no more entries.
+        last_confirmed: its last entry.
+        pending_adds: writes neither acknowledged nor failed (hazard A1-26678).
+        entries: entries it holds.
+        producers: producers attached.
+        cursors: by subscription name.
+    """
+
+    terminated: bool
+    last_confirmed: Position
+    pending_adds: int
+    entries: int
+    producers: int
+    cursors: Mapping[str, CursorLook]
+
+    @property
+    def consumers(self) -> int:
+        """Consumers attached over all cursors, readers included."""
+        return sum(cursor.consumers for cursor in self.cursors.values())
+
+    @property
+    def counting(self) -> frozenset[str]:
+        """Names of the cursors that count (R16)."""
+        return frozenset(name for name, cursor in self.cursors.items() if cursor.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSegment:
+    """A topic whose name parses as a segment of a scalable topic."""
+
+    segment_id: int
+    hash_range: HashRange
+    topic: str
+
+
+class TopicBackend(Protocol):
+    """One Pulsar cluster, seen as the keeper of scalable topics.
+
+    Every method is safe to repeat. All raise `BackendError` subclasses and nothing else for what the
+    broker or the network does: `BackendUnavailable` when asking again may help, else `BackendRefused`.
+    Segments are named by full topic names (`segment_topic`).
+    """
+
+    @property
+    def kind(self) -> str:
+        """`Classic` or `Native` (R2)."""
+
+    def segment_topic(self, topic: TopicName, segment: Segment) -> str:
+        """Full name of a segment's topic: its own if the record carries one, else the derived name."""
+
+    async def read_name(self, topic: TopicName) -> NameState:
+        """What exists under the plain name. Raises NamespaceMissing."""
+
+    async def take_claim(self, topic: TopicName, claim: Claim, *, properties: Mapping[str, str] | None = None) -> None:
+        """Create, seal and protect the base-name topic carrying `claim` and the user's properties (R1).
+
+        Raises NameTaken if a topic of that name exists with another claim or none, NamespaceMissing.
+        """
+
+    async def rewrite_claim(
+        self,
+        topic: TopicName,
+        claim: Claim,
+        *,
+        properties: Mapping[str, str] | None = None,
+        seal: bool = True,
+    ) -> None:
+        """Replace the claim on an existing base-name topic, and protect it if it is not yet.
+
+        Args:
+            topic: the scalable topic.
+            claim: what to write.
+            properties: the user's properties to bring it to; None leaves them.
+            seal: also seal it; False while a migration has not reached its seal.
+
+        Raises TopicMissing.
+        """
+
+    async def delete_claim(self, topic: TopicName) -> None:
+        """Delete the base-name topic; quiet when it is gone."""
+
+    async def topic_properties(self, topic: TopicName) -> Mapping[str, str]:
+        """The user's properties stored with the claim. Raises TopicMissing."""
+
+    async def create_segment(self, topic: TopicName, record: SegmentRecord, setup: SegmentSetup) -> None:
+        """Create a segment topic with its record, protection, policies, grants, schemas and cursors, and read all
+        of it back. An existing topic with the same operation id is completed. Raises NameTaken for another one.
+        """
+
+    async def list_segments(self, topic: TopicName, *, max_age_seconds: float = 0.0) -> Sequence[FoundSegment]:
+        """All topics whose name parses as a segment of `topic`, from a listing at most `max_age_seconds` old."""
+
+    async def read_record(self, segment_topic: str) -> SegmentRecord | None:
+        """The record a segment topic carries; None if it carries none. Raises TopicMissing."""
+
+    async def look(self, segment_topic: str) -> SegmentLook:
+        """The segment as its broker shows it. Raises TopicMissing."""
+
+    async def terminate(self, segment_topic: str) -> Position:
+        """Ask the broker to seal the segment; says the position it claims. The seal must still be verified (R14)."""
+
+    async def unload(self, segment_topic: str) -> None:
+        """Make the broker close and load the topic again: the repair of a stuck seal (R14)."""
+
+    async def delete_segment(self, segment_topic: str, *, force: bool = False) -> None:
+        """Delete a segment topic; quiet when it is gone. Raises ClientsAttached unless `force`."""
+
+    async def inheritance(self, topic: TopicName, segment_topics: Sequence[str]) -> Inheritance:
+        """Topic-level grants (union) and schemas of the given segments (of the first that has any)."""
+
+    async def ensure_cursors(self, segment_topic: str, subscriptions: Iterable[str], *, latest: bool = False) -> None:
+        """Make the named cursors where they are missing, at earliest (or latest), and check that they are there."""
+
+    async def delete_cursor(self, segment_topic: str, subscription: str, *, force: bool = False) -> None:
+        """Delete one cursor; quiet when it or the topic is gone. Raises ClientsAttached unless `force`."""
+
+    async def apply_policies(
+        self, segment_topic: str, policies: SegmentPolicies, *, managed_before: frozenset[str]
+    ) -> frozenset[str]:
+        """Bring a segment's topic policies to `policies`, writing only what differs.
+
+        Policies that are None in `policies` but named in `managed_before` are removed (hazard C7). Also restores
+        the protection against inactive-topic deletion. Answers the names of the policies managed now.
+        """
+
+    async def grant(self, segment_topic: str, permissions: Mapping[str, frozenset[str]]) -> None:
+        """Make sure the grants exist on the topic and read them back (R26). Raises AccessDenied."""
+
+    async def revoke(self, segment_topic: str, roles: Iterable[str]) -> None:
+        """Take away the topic-level grants of roles; quiet where there are none (hazard C7)."""
+
+    async def retention_minutes(self, segment_topic: str) -> int:
+        """Retention time that applies to the segment: topic, else namespace, else broker; negative = for ever."""

@@ -1,0 +1,172 @@
+"""Prune: drained, sealed segments leave the layout, and then their topics are deleted (R17, R19)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from scalable_topics.layout import Segment
+from scalable_topics_operator.operations.context import OperationContext, concurrently
+from scalable_topics_operator.operations.errors import BackendRefused, ClientsAttached, TopicMissing
+from scalable_topics_operator.operations.journal import (
+    Action,
+    DeletingSegment,
+    OperationKind,
+    Request,
+    Result,
+    new_operation_id,
+)
+from scalable_topics_operator.operations.protocols import Position, SegmentLook
+
+
+@dataclass(frozen=True, slots=True)
+class PruneFinding:
+    """Whether one sealed segment may go, and if not, why (in words for a condition)."""
+
+    segment_id: int
+    blocked_by: str = ""
+
+
+def drained(look: SegmentLook, sealed_position: Position, subscription: str) -> bool:
+    """Whether a subscription has acknowledged everything in a sealed segment (R17).
+
+    A mark-delete position may stand at the end of the last ledger that held entries while the segment ended
+    in an empty one; then the precise backlog says it.
+    """
+    cursor = look.cursors[subscription]
+    return cursor.mark_delete >= sealed_position or (sealed_position.entry_id < 0 and cursor.backlog == 0)
+
+
+def judge_segment(
+    segment: Segment,
+    look: SegmentLook | None,
+    *,
+    declared: frozenset[str],
+    now_ms: int,
+    retention_minutes: int,
+    settle_window_seconds: float,
+) -> PruneFinding:
+    """Decide whether a sealed segment may be pruned. Pure.
+
+    Args:
+        segment: the sealed segment.
+        look: what its broker shows; None when its topic is gone, and then nothing keeps the record.
+        declared: subscriptions that must have a cursor here; one that lost it blocks (R17).
+        now_ms: wall clock.
+        retention_minutes: that applies to it; negative means for ever.
+        settle_window_seconds: how long it must stay readable for unknown sends (R15).
+    """
+
+    def blocked(why: str) -> PruneFinding:
+        return PruneFinding(segment.segment_id, why)
+
+    if look is None:
+        return PruneFinding(segment.segment_id)
+    if not look.terminated or segment.sealed_position is None:
+        return blocked("its seal is not verified")
+    position = Position.parse(segment.sealed_position)
+    lost = sorted(name for name in declared if name not in look.cursors)
+    if lost:
+        return blocked(f"subscription {lost[0]} has lost its cursor on it")
+    undrained = sorted(name for name in look.counting | declared if not drained(look, position, name))
+    if undrained:
+        backlog = look.cursors[undrained[0]].backlog
+        return blocked(f"subscription {undrained[0]} has not drained it ({backlog} entries left)")
+    age_seconds = (now_ms - segment.sealed_at_ms) / 1000
+    if age_seconds < settle_window_seconds:
+        return blocked(f"sealed {age_seconds:.0f} s ago; it stays {settle_window_seconds:.0f} s for unknown sends")
+    if retention_minutes < 0:
+        return blocked("its retention is without end")
+    if age_seconds < retention_minutes * 60:
+        return blocked(f"its retention of {retention_minutes} min is not over")
+    return PruneFinding(segment.segment_id)
+
+
+async def find_prunable(ctx: OperationContext, segment_ids: Sequence[int] = ()) -> list[PruneFinding]:
+    """Judge the given sealed segments, or all of them. Raises BackendError."""
+    layout = ctx.store.state.layout
+    if layout is None:
+        return []
+    chosen = [layout.segment(segment_id) for segment_id in segment_ids] or layout.sealed
+    # A subscription made at latest may never have had a cursor on a sealed segment (R18): it counts where it has one.
+    declared = frozenset(name for name, entry in ctx.intent.subscriptions.items() if not entry.latest)
+    declared -= ctx.store.state.not_discovered
+    return await concurrently(_judge(ctx, segment, declared) for segment in chosen)
+
+
+async def _judge(ctx: OperationContext, segment: Segment, declared: frozenset[str]) -> PruneFinding:
+    if segment.is_active:
+        return PruneFinding(segment.segment_id, "it is active")
+    if segment.is_legacy:
+        return PruneFinding(segment.segment_id, "it wraps a migrated topic, which stays while the topic lives")
+    topic = ctx.backend.segment_topic(ctx.topic, segment)
+    try:
+        look = await ctx.backend.look(topic)
+        retention = await ctx.backend.retention_minutes(topic)
+    except TopicMissing:
+        look, retention = None, 0
+    return judge_segment(
+        segment,
+        look,
+        declared=declared,
+        now_ms=ctx.clock.now_ms(),
+        retention_minutes=retention,
+        settle_window_seconds=ctx.settings.settle_window_seconds,
+    )
+
+
+async def prune(ctx: OperationContext, segment_ids: Sequence[int], request: Request) -> None:
+    """Take segments out of the layout; their topics are listed as `deleting` in the same write (hazard B6).
+
+    Raises LayoutError for an active or unknown segment. Deleting the topics is `delete_pruned`.
+    """
+    state = ctx.store.state
+    if state.layout is None:
+        return
+    topics = {
+        segment_id: ctx.backend.segment_topic(ctx.topic, state.layout.segment(segment_id)) for segment_id in segment_ids
+    }
+    pruned = state.layout.prune(segment_ids)
+    now_ms = ctx.clock.now_ms()
+    action = Action(
+        id=new_operation_id(),
+        kind=OperationKind.PRUNE.value,
+        at=ctx.timestamp(),
+        epoch=pruned.epoch,
+        parents=tuple(segment_ids),
+        children=(),
+        result=Result.SUCCEEDED,
+        request=request,
+    )
+    deleting = tuple(DeletingSegment(segment_id, topic, now_ms) for segment_id, topic in topics.items())
+    await ctx.store.commit(replace(state, layout=pruned, deleting=(*state.deleting, *deleting)).finished(action))
+
+
+async def delete_pruned(ctx: OperationContext) -> bool:
+    """Delete the topics of pruned segments; answers whether none is left.
+
+    Clients still attached are waited for, and after `force_delete_after_seconds` disconnected. A failed delete
+    stays listed and is tried again at the next call.
+    """
+    state = ctx.store.state
+    if not state.deleting:
+        return True
+
+    async def delete(entry: DeletingSegment) -> bool:
+        waited_seconds = (ctx.clock.now_ms() - entry.since_ms) / 1000
+        try:
+            await ctx.backend.delete_segment(
+                entry.topic, force=waited_seconds >= ctx.settings.force_delete_after_seconds
+            )
+        except ClientsAttached:
+            return False
+        except BackendRefused as refusal:
+            await ctx.report("SegmentDeleteRefused", f"{entry.topic}: {refusal}")
+            return False
+        return True
+
+    gone = await concurrently(delete(entry) for entry in state.deleting)
+    left = tuple(entry for entry, deleted in zip(state.deleting, gone, strict=True) if not deleted)
+    if left != state.deleting:
+        await ctx.store.commit(replace(ctx.store.state, deleting=left))
+    return not left

@@ -1,0 +1,72 @@
+"""A SegmentOperation's request turned into a change of the layout, or into words that say why not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalable_topics.layout import LayoutArgumentError, SegmentChange, SegmentLayout
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRequest:
+    """Split one active segment at its middle, at `at` (first hash of the second part), or into `into` parts."""
+
+    segment_id: int
+    at: int | None = None
+    into: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """Merge two or more touching active segments, in any order."""
+
+    segment_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RebucketRequest:
+    """Roll one active segment over to a successor with another bucket count."""
+
+    segment_id: int
+    buckets: int
+
+
+@dataclass(frozen=True, slots=True)
+class PruneRequest:
+    """Prune the given sealed segments, or all that may go."""
+
+    segment_ids: tuple[int, ...] = ()
+
+
+ReshapeRequest = SplitRequest | MergeRequest | RebucketRequest
+
+
+def plan(layout: SegmentLayout, request: ReshapeRequest, *, max_records: int) -> SegmentChange:
+    """Plan a request against the newest layout (bounds are checked at execution, R10).
+
+    Raises LayoutError saying what is wrong with the request, including a layout too full to grow (R29).
+    """
+    match request:
+        case SplitRequest(segment_id, at, into):
+            change = layout.plan_split(segment_id, at=at, into=into)
+        case MergeRequest(segment_ids):
+            change = layout.plan_merge(segment_ids)
+        case RebucketRequest(segment_id, buckets):
+            change = layout.plan_rebucket(segment_id, buckets)
+    if len(layout.segments) + len(change.children) > max_records:
+        raise LayoutArgumentError(
+            f"the layout holds {len(layout.segments)} segments of {max_records} and has no room for "
+            f"{len(change.children)} more; sealed segments leave it once they are drained and past retention"
+        )
+    return change
+
+
+def describe(change: SegmentChange, layout: SegmentLayout) -> Sequence[str]:
+    """One line a parent and a child, as a dry run shows them."""
+    lines = [f"seals segment {parent} {layout.segment(parent).hash_range}" for parent in change.parent_ids]
+    lines += [
+        f"creates segment {child.segment_id} {child.hash_range} with {child.buckets} entry buckets"
+        for child in change.children
+    ]
+    return lines

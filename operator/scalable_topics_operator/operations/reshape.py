@@ -1,0 +1,223 @@
+"""Split, merge and rebucket rollover: one step list over a journal (DESIGN §7, pip-468 split and merge protocol).
+
+Open the journal; create the children with every cursor at earliest; point of no return; seal the parents and
+verify it; carry over cursors made meanwhile; commit the layout. Every step may be run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from scalable_topics.layout import CreatedBy, Segment, SegmentChange, SegmentLayout
+from scalable_topics_operator.operations.context import OperationContext, concurrently
+from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing
+from scalable_topics_operator.operations.journal import (
+    Action,
+    Operation,
+    OperationKind,
+    Request,
+    Result,
+    Step,
+    new_operation_id,
+)
+from scalable_topics_operator.operations.protocols import Inheritance, SegmentRecord, SegmentSetup
+from scalable_topics_operator.operations.seal import seal_segment
+
+_CREATED_BY: Mapping[OperationKind, CreatedBy] = {
+    OperationKind.CREATE: CreatedBy.CREATE,
+    OperationKind.SPLIT: CreatedBy.SPLIT,
+    OperationKind.MERGE: CreatedBy.MERGE,
+    OperationKind.REBUCKET: CreatedBy.REBUCKET,
+}
+
+
+async def open_reshape(ctx: OperationContext, change: SegmentChange, request: Request) -> None:
+    """Journal a planned split, merge or rebucket (R8, R9).
+
+    Discovers the subscriptions first: those declared and those found on the parents (R16). Raises BackendError
+    when the parents cannot be read, and then nothing was written.
+    """
+    state = ctx.store.state
+    layout = _layout(ctx)
+    subscriptions = await discover_subscriptions(ctx, [layout.segment(parent) for parent in change.parent_ids])
+    reserved = layout.reserve(change)
+    operation = Operation(
+        id=new_operation_id(),
+        kind=OperationKind(change.kind.value),
+        step=Step.CREATING,
+        term=ctx.term,
+        parents=change.parent_ids,
+        children=change.children,
+        subscriptions=tuple(sorted(subscriptions)),
+        started_at=ctx.timestamp(),
+        request=request,
+        next_segment_id=reserved.next_segment_id,
+    )
+    await ctx.store.commit(replace(state, layout=reserved, operation=operation))
+    ctx.opened_here.add(operation.id)
+
+
+async def advance_reshape(ctx: OperationContext, operation: Operation) -> None:
+    """Take an open split, merge or rebucket to its end, from whatever step it is at.
+
+    Raises BackendUnavailable when the broker does not answer; the same call later goes on from there. A refusal
+    before the seal rolls the operation back; after it the refusal is raised and nothing is undone (R8).
+    """
+    if operation.step is Step.CREATING:
+        if operation.id not in ctx.opened_here:
+            operation = await _turn_back(ctx, operation, Result.ROLLED_BACK, "the operator restarted before the seal")
+        else:
+            try:
+                await create_children(ctx, operation)
+            except BackendRefused as refusal:
+                operation = await _turn_back(ctx, operation, Result.FAILED, str(refusal))
+            else:
+                operation = replace(operation, step=Step.SEALING)
+                await ctx.store.commit(replace(ctx.store.state, operation=operation))
+    if operation.step is Step.ROLLING_BACK:
+        await _roll_back(ctx, operation)
+        return
+    await _seal_and_commit(ctx, operation)
+
+
+async def create_children(ctx: OperationContext, operation: Operation) -> None:
+    """Create the segments an operation makes, complete with cursors, grants, policies and schemas."""
+    layout = ctx.store.state.layout
+    parents = [layout.segment(parent) for parent in operation.parents] if layout else []
+    inherited = (
+        await ctx.backend.inheritance(ctx.topic, [ctx.backend.segment_topic(ctx.topic, parent) for parent in parents])
+        if parents
+        else Inheritance()
+    )
+    active_after = (len(layout.active) if layout else 0) - len(parents) + len(operation.children)
+    setup = SegmentSetup(
+        subscriptions=frozenset(operation.subscriptions),
+        inheritance=replace(inherited, permissions=_united(inherited.permissions, ctx.intent.permissions)),
+        policies=ctx.intent.policies_for(active_after),
+    )
+    epoch = layout.epoch + 1 if layout else 0
+    now_ms = ctx.clock.now_ms()
+    siblings = tuple(child.segment_id for child in operation.children)
+    await concurrently(
+        ctx.backend.create_segment(
+            ctx.topic,
+            SegmentRecord(
+                segment_id=child.segment_id,
+                hash_range=child.hash_range,
+                parent_ids=operation.parents,
+                buckets=child.buckets,
+                merge_depth=child.merge_depth,
+                created_at_epoch=epoch,
+                created_at_ms=now_ms,
+                created_by=_CREATED_BY[operation.kind].value,
+                operation_id=operation.id,
+                sibling_ids=siblings,
+                next_segment_id=operation.next_segment_id,
+                claim=ctx.claim,
+            ),
+            setup,
+        )
+        for child in operation.children
+    )
+
+
+async def discover_subscriptions(ctx: OperationContext, parents: list[Segment]) -> frozenset[str]:
+    """Subscriptions that count: declared, and found on the parents as durable and not internal (R16)."""
+
+    async def found(parent: Segment) -> frozenset[str]:
+        try:
+            return (await ctx.backend.look(ctx.backend.segment_topic(ctx.topic, parent))).counting
+        except TopicMissing:
+            return frozenset()
+
+    on_parents = await concurrently(found(parent) for parent in parents)
+    return (frozenset(ctx.intent.subscriptions).union(*on_parents)) - ctx.store.state.not_discovered
+
+
+async def _seal_and_commit(ctx: OperationContext, operation: Operation) -> None:
+    layout = _layout(ctx)
+    parents = [layout.segment(parent) for parent in operation.parents]
+    positions: dict[int, str] = {}
+    # One after the other, as pip-468 has it: a merge never has one parent sealed long before its sibling.
+    for parent in parents:
+        position = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, parent))
+        if position is None:
+            await ctx.report(
+                "SegmentMissing",
+                f"segment {parent.segment_id} {parent.hash_range} had no topic when it was to be sealed; "
+                "what it held is lost",
+            )
+        else:
+            positions[parent.segment_id] = str(position)
+    subscriptions = await discover_subscriptions(ctx, parents)
+    change = SegmentChange(kind=_CREATED_BY[operation.kind], parent_ids=operation.parents, children=operation.children)
+    committed = layout.apply(change, now_ms=ctx.clock.now_ms(), sealed_positions=positions)
+    present = await concurrently(
+        _complete_child(ctx, committed.segment(child.segment_id), subscriptions) for child in operation.children
+    )
+    if not all(present):
+        # The point of no return is passed and a child is gone: make it again under the same record.
+        await create_children(ctx, replace(operation, subscriptions=tuple(sorted(subscriptions))))
+    action = Action(
+        id=operation.id,
+        kind=operation.kind.value,
+        at=ctx.timestamp(),
+        epoch=committed.epoch,
+        parents=operation.parents,
+        children=tuple(child.segment_id for child in operation.children),
+        result=Result.SUCCEEDED,
+        request=operation.request,
+    )
+    await ctx.store.commit(replace(ctx.store.state, layout=committed).finished(action))
+    ctx.opened_here.discard(operation.id)
+
+
+async def _complete_child(ctx: OperationContext, child: Segment, subscriptions: frozenset[str]) -> bool:
+    """Add cursors that appeared on the parents since the journal was opened; False if the child is gone."""
+    try:
+        await ctx.backend.ensure_cursors(ctx.backend.segment_topic(ctx.topic, child), sorted(subscriptions))
+    except TopicMissing:
+        return False
+    return True
+
+
+async def _turn_back(ctx: OperationContext, operation: Operation, result: Result, why: str) -> Operation:
+    """Journal that an operation is rolled back, before any of its side effects is undone."""
+    turned = replace(operation, step=Step.ROLLING_BACK, result=result, message=why)
+    await ctx.store.commit(replace(ctx.store.state, operation=turned))
+    return turned
+
+
+async def _roll_back(ctx: OperationContext, operation: Operation) -> None:
+    """Delete the children. Nobody was told of them, so nothing in them can count; their ids stay used (R9)."""
+    await concurrently(
+        ctx.backend.delete_segment(
+            ctx.backend.segment_topic(ctx.topic, Segment(child.segment_id, child.hash_range)), force=True
+        )
+        for child in operation.children
+    )
+    action = Action(
+        id=operation.id,
+        kind=operation.kind.value,
+        at=ctx.timestamp(),
+        epoch=_layout(ctx).epoch,
+        parents=operation.parents,
+        children=tuple(child.segment_id for child in operation.children),
+        result=operation.result or Result.ROLLED_BACK,
+        request=operation.request,
+        message=operation.message,
+    )
+    await ctx.store.commit(ctx.store.state.finished(action))
+    ctx.opened_here.discard(operation.id)
+
+
+def _united(first: Mapping[str, frozenset[str]], second: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    return {role: first.get(role, frozenset()) | second.get(role, frozenset()) for role in first.keys() | second.keys()}
+
+
+def _layout(ctx: OperationContext) -> SegmentLayout:
+    layout = ctx.store.state.layout
+    if layout is None:
+        raise RuntimeError(f"{ctx.topic} has no layout yet")
+    return layout

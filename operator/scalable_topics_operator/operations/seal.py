@@ -1,0 +1,50 @@
+"""Sealing a segment and making sure that it stays sealed (R14, hazards A1-26680 and A1-26678)."""
+
+from __future__ import annotations
+
+import logging
+
+from scalable_topics_operator.operations.context import OperationContext
+from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
+from scalable_topics_operator.operations.protocols import Position
+
+logger = logging.getLogger(__name__)
+
+_UNLOAD_AFTER_ATTEMPTS = 2
+
+
+async def seal_segment(ctx: OperationContext, segment_topic: str) -> Position | None:
+    """Terminate a segment and look twice until state and last entry hold still.
+
+    A terminate that coincides with a ledger rollover does not stick, and writes in flight may hang for good:
+    the first is terminated again, the second is cured by an unload.
+
+    Returns the verified last position, or None if the segment's topic does not exist.
+    Raises BackendUnavailable when the seal does not hold within `settings.seal_attempts`.
+    """
+    for attempt in range(ctx.settings.seal_attempts):
+        try:
+            claimed = await ctx.backend.terminate(segment_topic)
+            first = await ctx.backend.look(segment_topic)
+            await ctx.clock.sleep(ctx.settings.seal_look_seconds)
+            second = await ctx.backend.look(segment_topic)
+        except TopicMissing:
+            return None
+        if second.pending_adds and attempt >= _UNLOAD_AFTER_ATTEMPTS:
+            await ctx.report(
+                "SegmentUnloaded",
+                f"{segment_topic}: {second.pending_adds} writes hang after the seal; the topic was unloaded",
+            )
+            await ctx.backend.unload(segment_topic)
+            continue
+        if (
+            first.terminated
+            and second.terminated
+            and not second.pending_adds
+            and claimed == first.last_confirmed == second.last_confirmed
+        ):
+            return second.last_confirmed
+        logger.warning("seal of %s did not hold (attempt %d); terminating again", segment_topic, attempt + 1)
+    raise BackendUnavailable(
+        f"{segment_topic}: the seal did not hold in {ctx.settings.seal_attempts} attempts; it is tried again"
+    )

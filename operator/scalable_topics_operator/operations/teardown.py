@@ -1,0 +1,90 @@
+"""What becomes of a topic whose object is deleted: released or deleted (R31, hazards C1, C10, C14)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scalable_topics_operator.operations.context import OperationContext, concurrently
+from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
+from scalable_topics_operator.operations.journal import (
+    Operation,
+    OperationKind,
+    Request,
+    Step,
+    new_operation_id,
+)
+
+
+async def release(ctx: OperationContext) -> None:
+    """Let go of a topic and leave its data: its claim says so, and a later object takes it over silently (R1).
+
+    Quiet when the claim is not ours. Raises BackendError.
+    """
+    name = await ctx.backend.read_name(ctx.topic)
+    if name.claim is not None and name.claim.resource_uid == ctx.claim.resource_uid and not name.claim.released:
+        await ctx.backend.rewrite_claim(ctx.topic, replace(ctx.claim, released=True))
+
+
+async def delete_topic(ctx: OperationContext, request: Request) -> None:
+    """Delete every segment and then the claim, which is the last thing to go.
+
+    Only the claim's owner deletes (hazard C14). Refuses while clients are attached (R31), before anything is
+    deleted; once the journal says `Deleting` it only goes on.
+
+    Raises ClientsAttached with who is attached, BackendError.
+    """
+    name = await ctx.backend.read_name(ctx.topic)
+    if name.exists and (name.claim is None or name.claim.resource_uid != ctx.claim.resource_uid):
+        return
+    topics = await _all_segment_topics(ctx)
+    if ctx.store.state.operation is None or ctx.store.state.operation.kind is not OperationKind.DELETE:
+        await _refuse_while_used(ctx, topics)
+        await _journal_delete(ctx, request)
+    await concurrently(ctx.backend.delete_segment(topic) for topic in topics)
+    await ctx.backend.delete_claim(ctx.topic)
+
+
+async def _all_segment_topics(ctx: OperationContext) -> list[str]:
+    state = ctx.store.state
+    layout = state.layout
+    recorded = [
+        ctx.backend.segment_topic(ctx.topic, segment)
+        for segment in (layout.segments.values() if layout else ())
+        if not segment.is_legacy
+    ]
+    found = [segment.topic for segment in await ctx.backend.list_segments(ctx.topic)]
+    return sorted({*recorded, *found, *(entry.topic for entry in state.deleting)})
+
+
+async def _refuse_while_used(ctx: OperationContext, topics: list[str]) -> None:
+    async def clients(topic: str) -> tuple[int, int]:
+        try:
+            look = await ctx.backend.look(topic)
+        except TopicMissing:
+            return 0, 0
+        return look.producers, look.consumers
+
+    counts = await concurrently(clients(topic) for topic in topics)
+    producers, consumers = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
+    if producers or consumers:
+        raise ClientsAttached(
+            f"{producers} producers and {consumers} consumers are attached to the topic's segments; stop them, or set "
+            "deletionPolicy: Retain to keep the data"
+        )
+
+
+async def _journal_delete(ctx: OperationContext, request: Request) -> None:
+    layout = ctx.store.state.layout
+    operation = Operation(
+        id=new_operation_id(),
+        kind=OperationKind.DELETE,
+        step=Step.DELETING,
+        term=ctx.term,
+        parents=(),
+        children=(),
+        subscriptions=(),
+        started_at=ctx.timestamp(),
+        request=request,
+        next_segment_id=layout.next_segment_id if layout else 0,
+    )
+    await ctx.store.commit(replace(ctx.store.state, operation=operation))

@@ -1,0 +1,234 @@
+"""One operator process: everything wired together, started and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+import kopf
+from aiohttp import web
+
+from scalable_topics_operator.cluster.event_recorder import EventRecorder
+from scalable_topics_operator.cluster.installation import Installation, find_installation
+from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.kube_errors import KubeError, KubeUnavailable
+from scalable_topics_operator.cluster.resources import CONNECTIONS, SEGMENT_OPERATIONS, TOPICS
+from scalable_topics_operator.cluster.status_store import StaleStatus
+from scalable_topics_operator.controllers.connections import ConnectionController
+from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.operation_queue import BY_TOPIC, OperationQueue, topic_of_operation
+from scalable_topics_operator.controllers.relist import Relister
+from scalable_topics_operator.controllers.segment_operations import SegmentOperationController
+from scalable_topics_operator.controllers.topic_reconciler import TopicReconciler
+from scalable_topics_operator.controllers.topic_work import (
+    BY_CONNECTION,
+    BY_NAME,
+    TopicWorkMaker,
+    canonical_topic,
+    connection_of,
+)
+from scalable_topics_operator.controllers.watching import make_registry, make_settings
+from scalable_topics_operator.controllers.work_queue import WorkQueue
+from scalable_topics_operator.operations.errors import BackendUnavailable
+from scalable_topics_operator.settings import OperatorSettings
+from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, make_telemetry_app
+from scalable_topics_operator.telemetry.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+WATCHED = (CONNECTIONS, TOPICS, SEGMENT_OPERATIONS)
+_GAUGE_SECONDS = 2.0
+_START_RETRY_SECONDS = 2.0
+
+
+class _Controller(Protocol):
+    async def reconcile(self, key: ObjectKey) -> float | None: ...
+
+
+class OperatorProcess:
+    """The operator. `run` works until cancelled or until `stop` is set."""
+
+    def __init__(self, settings: OperatorSettings) -> None:
+        self._settings = settings
+        self._metrics = Metrics(per_topic=settings.per_topic_metrics)
+        self._queue: WorkQueue[ObjectKey] = WorkQueue()
+        self._cache = ObjectCache()
+        self._cache.add_index(BY_NAME, TOPICS, canonical_topic)
+        self._cache.add_index(BY_CONNECTION, TOPICS, lambda body: str(connection_of(body)))
+        self._cache.add_index(BY_TOPIC, SEGMENT_OPERATIONS, topic_of_operation)
+        self._controllers: Mapping[str, _Controller] = {}
+        self._names: dict[ObjectKey, str] = {}
+        self.bound_port = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until `stop` is set. Raises KubeError when the API server refuses what cannot be done without."""
+        async with KubeClient() as kube:
+            installation = await _find_installation(kube, self._settings.operator_namespace)
+            events = EventRecorder(kube)
+            connections = ConnectionController(kube, self._cache, events, self._metrics, self._connection_up)
+            self._controllers = self._make_controllers(kube, events, connections, installation)
+            relister = Relister(
+                kube,
+                self._cache,
+                WATCHED,
+                self._settings.namespaces,
+                self._settings.relist_seconds,
+                self._on_change,
+            )
+            try:
+                async with self._telemetry(relister):
+                    await self._work(relister, stop)
+            finally:
+                await connections.close()
+
+    def _make_controllers(
+        self,
+        kube: KubeClient,
+        events: EventRecorder,
+        connections: ConnectionController,
+        installation: Installation,
+    ) -> Mapping[str, _Controller]:
+        maker = TopicWorkMaker(self._cache, connections, events, installation, self._settings.operations, self._metrics)
+        operations = OperationQueue(kube, self._cache, events)
+        return {
+            CONNECTIONS.plural: connections,
+            TOPICS.plural: TopicReconciler(
+                kube, self._cache, events, self._metrics, maker, operations, self._settings.times
+            ),
+            SEGMENT_OPERATIONS.plural: SegmentOperationController(kube, self._cache, self._queue.add),
+        }
+
+    async def _work(self, relister: Relister, stop: asyncio.Event) -> None:
+        registry = make_registry(self._cache, WATCHED, self._on_change, relister.ask)
+        # Nothing acts before one complete list: a half-known fleet looks like one with missing rivals.
+        await _first_of(relister.first_round(), stop.wait())
+        if stop.is_set():
+            return
+        logger.info("all objects are listed; work begins")
+        tasks = [
+            asyncio.create_task(coroutine, name=name)
+            for name, coroutine in {
+                "watch": kopf.operator(
+                    registry=registry,
+                    settings=make_settings(),
+                    standalone=True,
+                    clusterwide=not self._settings.namespaces,
+                    namespaces=self._settings.namespaces,
+                    stop_flag=stop,
+                ),
+                "relist": relister.run(),
+                "queue": self._queue.run(self._reconcile, self._settings.workers),
+                "gauges": self._show_gauges(),
+                "stop": stop.wait(),
+            }.items()
+        ]
+        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        for task in done:
+            task.result()
+
+    async def _reconcile(self, key: ObjectKey) -> None:
+        """Work on one key; whatever goes wrong is this key's alone."""
+        started = time.monotonic()
+        kind = key.plural
+        try:
+            again_seconds = await self._controllers[kind].reconcile(key)
+        except (BackendUnavailable, KubeUnavailable, StaleStatus) as error:
+            pause = self._queue.failed(key)
+            logger.info("%s: %s; again in %.1f s", key, error, pause)
+            self._metrics.reconciles.labels(kind, "retried").inc()
+        except KubeError as error:
+            pause = self._queue.failed(key)
+            logger.warning("%s: %s; again in %.1f s", key, error, pause)
+            self._metrics.reconciles.labels(kind, "failed").inc()
+        except Exception:
+            pause = self._queue.failed(key)
+            logger.exception("%s: unexpected; again in %.1f s", key, pause)
+            self._metrics.reconciles.labels(kind, "failed").inc()
+        else:
+            self._queue.succeeded(key)
+            if again_seconds is not None:
+                self._queue.add_after(key, again_seconds)
+            self._metrics.reconciles.labels(kind, "done").inc()
+        self._metrics.reconcile_seconds.labels(kind).observe(time.monotonic() - started)
+
+    def _on_change(self, key: ObjectKey) -> None:
+        self._queue.add(key)
+        if key.plural == TOPICS.plural:
+            self._wake_rivals(key)
+        elif key.plural == CONNECTIONS.plural and self._cache.get(key) is None:
+            self._connection_up(key)
+
+    def _wake_rivals(self, key: ObjectKey) -> None:
+        """A topic that goes away, or is new, may decide who owns its name (R1) or what its operations wait for."""
+        body = self._cache.get(key)
+        name = canonical_topic(body) if body else self._names.pop(key, None)
+        if body is not None and name is not None:
+            if self._names.get(key) == name:
+                return
+            self._names[key] = name
+        if name is not None:
+            for rival, _ in self._cache.find(BY_NAME, name):
+                if rival != key:
+                    self._queue.add(rival)
+        for operation, _ in self._cache.find(BY_TOPIC, f"{key.namespace}/{key.name}"):
+            self._queue.add(operation)
+
+    def _connection_up(self, connection: ObjectKey) -> None:
+        for topic, _ in self._cache.find(BY_CONNECTION, str(connection)):
+            self._queue.add(topic)
+
+    @contextlib.asynccontextmanager
+    async def _telemetry(self, relister: Relister) -> AsyncIterator[None]:
+        def pulse() -> Pulse:
+            return Pulse(
+                synced=all(self._cache.synced(resource) for resource in WATCHED),
+                list_age_seconds=relister.seconds_since_complete,
+                oldest_wait_seconds=self._queue.oldest_wait_seconds,
+                longest_work_seconds=self._queue.longest_work_seconds,
+            )
+
+        runner = web.AppRunner(make_telemetry_app(self._metrics, pulse, PulseLimits()), access_log=None)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, self._settings.bind_host, self._settings.bind_port)
+            await site.start()
+            self.bound_port = runner.addresses[0][1]
+            logger.info("metrics and health on %s:%d", self._settings.bind_host, self.bound_port)
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _show_gauges(self) -> None:
+        while True:
+            self._metrics.queue_waiting.set(self._queue.waiting)
+            self._metrics.queue_oldest_wait_seconds.set(self._queue.oldest_wait_seconds)
+            for resource in WATCHED:
+                self._metrics.objects.labels(resource.kind).set(sum(1 for _ in self._cache.all(resource)))
+            await asyncio.sleep(_GAUGE_SECONDS)
+
+
+async def _find_installation(kube: KubeClient, namespace: str) -> Installation:
+    """The API server may come up after us: wait for it, but not for a refusal."""
+    while True:
+        try:
+            return await find_installation(kube, namespace)
+        except KubeUnavailable as error:
+            logger.warning("%s; again in %.0f s", error, _START_RETRY_SECONDS)
+            await asyncio.sleep(_START_RETRY_SECONDS)
+
+
+async def _first_of(*coroutines: object) -> None:
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]  # type: ignore[call-overload]
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)
+    for task in done:
+        task.result()

@@ -1,0 +1,68 @@
+"""Health tied to real work, and the HTTP page that tells of it (metrics, liveness, readiness)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from scalable_topics_operator.telemetry.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """Signs of work.
+
+    Args:
+        synced: every kind has been listed once, so work has begun.
+        list_age_seconds: age of the last complete round of lists.
+        oldest_wait_seconds: how long the first object in the queue has waited.
+        longest_work_seconds: how long the longest reconcile has run.
+    """
+
+    synced: bool
+    list_age_seconds: float
+    oldest_wait_seconds: float
+    longest_work_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PulseLimits:
+    """Beyond these the process is taken for stuck and restarted."""
+
+    list_age_seconds: float = 1800.0
+    oldest_wait_seconds: float = 300.0
+    longest_work_seconds: float = 900.0
+
+
+def why_unhealthy(pulse: Pulse, limits: PulseLimits) -> list[str]:
+    """What makes the process count as stuck; empty while it is well. Pure."""
+    found = []
+    if pulse.synced and pulse.list_age_seconds > limits.list_age_seconds:
+        found.append(f"no complete list of objects for {pulse.list_age_seconds:.0f} s")
+    if pulse.oldest_wait_seconds > limits.oldest_wait_seconds:
+        found.append(f"an object has waited for a worker for {pulse.oldest_wait_seconds:.0f} s")
+    if pulse.longest_work_seconds > limits.longest_work_seconds:
+        found.append(f"a reconcile has run for {pulse.longest_work_seconds:.0f} s")
+    return found
+
+
+def make_telemetry_app(metrics: Metrics, pulse: Callable[[], Pulse], limits: PulseLimits) -> web.Application:
+    """`/metrics`, `/healthz` (alive) and `/readyz` (has listed everything and works)."""
+
+    async def show_metrics(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def healthz(_: web.Request) -> web.Response:
+        problems = why_unhealthy(pulse(), limits)
+        return web.Response(text="; ".join(problems) or "ok", status=500 if problems else 200)
+
+    async def readyz(_: web.Request) -> web.Response:
+        synced = pulse().synced
+        return web.Response(text="ok" if synced else "objects are not listed yet", status=200 if synced else 503)
+
+    app = web.Application()
+    app.add_routes([web.get("/metrics", show_metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
+    return app
