@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -11,30 +11,21 @@ from scalable_topics_operator.api.auto_scale_policy import AutoScaleKnobs, Segme
 from scalable_topics_operator.api.common import (
     AGE,
     ApiModel,
-    Backend,
     Buckets,
     Column,
-    Conditions,
     CustomResource,
     Definition,
     DeletionPolicy,
     InitialPosition,
     ObjectRef,
-    RangeText,
-    RequestRef,
     Scale,
-    SegmentId,
-    Timestamp,
     condition_column,
 )
+from scalable_topics_operator.api.scalable_topic_status import ScalableTopicStatus
 from scalable_topics_operator.api.schema_extra import (
-    ATOMIC_OBJECT,
     IMMUTABLE,
-    LIST_ATOMIC,
     LIST_SET,
-    PRESERVE_UNKNOWN,
     SchemaExtra,
-    SchemaOf,
     list_map,
     rule,
     rules,
@@ -231,213 +222,6 @@ class ScalableTopicSpec(ApiModel):
     """While true the operator changes nothing of the topic."""
     adopt: bool = False
     """Whether to take over a topic that another installation or object has claimed (R1)."""
-
-
-class LayoutSegment(ApiModel):
-    """A segment in the record."""
-
-    model_config = ConfigDict(json_schema_extra=PRESERVE_UNKNOWN)
-
-    id: SegmentId
-    """Unique within the topic for ever."""
-    range: str
-    """Part of the ring, both ends included, such as 0000-7fff."""
-    state: str
-    """ACTIVE or SEALED."""
-    parents: tuple[str, ...] = ()
-    """Segments it replaced, as ids and ranges of ids such as 3-7."""
-    created_at_epoch: int = 0
-    """Epoch that made it."""
-    sealed_at_epoch: int = 0
-    """Epoch that sealed it; 0 while active."""
-    created_at_ms: int = 0
-    """When it was made, in milliseconds since 1970."""
-    sealed_at_ms: int = 0
-    """When it was sealed, in milliseconds since 1970; 0 while active."""
-    buckets: int = 1
-    """Its entry buckets."""
-    merge_depth: int = 0
-    """Merges in its ancestry."""
-    created_by: str = "Create"
-    """Operation that made it."""
-    topic: str | None = None
-    """Its topic, where the name is not derived."""
-    sealed_position: str | None = None
-    """Its last entry, once the seal is verified."""
-
-
-class LayoutRecord(ApiModel):
-    """The layout (R29): the record of the topic's segments, written as a whole."""
-
-    model_config = ConfigDict(json_schema_extra={**PRESERVE_UNKNOWN, **ATOMIC_OBJECT})
-
-    version: int = 1
-    """Version of this form."""
-    epoch: int = 0
-    """Raised by one with every change."""
-    next_segment_id: int = 0
-    """First id never used."""
-    segments: Annotated[tuple[LayoutSegment, ...], LIST_ATOMIC] = ()
-    """Active segments and the sealed ones that are still kept."""
-
-
-class SegmentCounts(ApiModel):
-    """How many segments the topic has now."""
-
-    active: int = 0
-    """Segments that take messages."""
-    sealed: int = 0
-    """Segments that are still read."""
-
-
-class PlannedChild(ApiModel):
-    """A segment an operation is making."""
-
-    id: SegmentId
-    """Its id, chosen when the journal was opened."""
-    range: RangeText
-    """Part of the ring, both ends included."""
-    buckets: Buckets
-    """Its entry buckets."""
-    merge_depth: int = 0
-    """Merges in its ancestry."""
-
-
-class OperationStatus(ApiModel):
-    """The journal: the operation in progress (R8, R9)."""
-
-    model_config = ConfigDict(json_schema_extra=ATOMIC_OBJECT)
-
-    id: str
-    """Unique for ever."""
-    kind: Literal["Create", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Delete"]
-    """What it does."""
-    step: str
-    """The step whose side effects may have begun."""
-    term: int
-    """Leadership term under which it was opened (R5)."""
-    parents: tuple[int, ...] = ()
-    """Segments it seals."""
-    children: tuple[PlannedChild, ...] = ()
-    """Segments it makes."""
-    subscriptions: tuple[str, ...] = ()
-    """Cursors every child gets."""
-    next_segment_id: int = 0
-    """First id not reserved once the journal was opened."""
-    started_at: Timestamp
-    """When it was opened."""
-    request: RequestRef
-    """Who asked."""
-    sealed_positions: Mapping[str, str] = {}
-    """Last entry of each parent, by segment id, once its seal is verified."""
-    message: str | None = None
-    """Why it is being rolled back, or what it waits for."""
-
-
-class DeletingSegment(ApiModel):
-    """A segment that left the layout and whose topic is still to be deleted (R19)."""
-
-    id: SegmentId
-    """Its id."""
-    topic: str
-    """Its topic."""
-    since_ms: int
-    """When it left the layout, in milliseconds since 1970."""
-    force_after_ms: int | None = None
-    """When it is deleted although clients are attached, in milliseconds since 1970."""
-
-
-class SubscriptionStatus(ApiModel):
-    """A subscription as far as its cursors are made, kept or being deleted."""
-
-    name: str
-    """Name of the subscription."""
-    phase: Literal["Active", "Creating", "Deleting", "CursorLost"]
-    """CursorLost: a cursor that was made is missing on the broker (R17)."""
-    initial_position: InitialPosition = "Earliest"
-    """Where it started."""
-    deletion_policy: DeletionPolicy = "Retain"
-    """Whether its cursors are deleted when the spec no longer names it."""
-
-
-class ManagedPermission(ApiModel):
-    """A grant the operator made, to be revoked when the spec no longer has it (hazard C7)."""
-
-    role: str
-    """The role."""
-    actions: tuple[str, ...] = ()
-    """What it may do."""
-
-
-class ActionStatus(ApiModel):
-    """A finished operation."""
-
-    id: str
-    """The operation's id."""
-    kind: str
-    """What it did."""
-    at: Timestamp
-    """When it ended."""
-    epoch: int
-    """Epoch of the layout afterwards."""
-    parents: tuple[int, ...] = ()
-    """Segments it sealed."""
-    children: tuple[int, ...] = ()
-    """Segments it made."""
-    result: Literal["Succeeded", "Failed", "RolledBack"]
-    """How it ended."""
-    message: str | None = None
-    """Why."""
-    request: RequestRef
-    """Who asked."""
-
-
-class Report(ApiModel):
-    """Something that needs a person's eye and stops nothing."""
-
-    reason: str
-    """What, in one CamelCase word."""
-    message: str
-    """What, for people."""
-
-
-class ScalableTopicStatus(ApiModel):
-    """The record of the topic, and what became of its spec (DESIGN §6, R29)."""
-
-    observed_generation: int | None = None
-    """metadata.generation this status was found for."""
-    conditions: Conditions = ()
-    """Ready, Reconciling, Stalled, LoadFresh, AutoScale, Migrated."""
-    topic: str | None = None
-    """Full name of the topic."""
-    backend: Backend | None = None
-    """Who owns its layout; chosen at creation (R2)."""
-    cluster_id: str | None = None
-    """The Pulsar cluster it is on."""
-    incarnation: str | None = None
-    """Epochs compare within one incarnation only (R12)."""
-    layout: Annotated[Mapping[str, Any], SchemaOf(LayoutRecord)] | None = None
-    """The record of the topic's segments."""
-    segments: SegmentCounts | None = None
-    """How many segments the topic has now."""
-    selector: str | None = None
-    """Labels for the scale subresource; no pod has them (R30)."""
-    operation: OperationStatus | None = None
-    """The operation in progress."""
-    deleting: Annotated[tuple[DeletingSegment, ...], LIST_ATOMIC] = ()
-    """Segments that left the layout and whose topics are still to be deleted."""
-    subscriptions: Annotated[tuple[SubscriptionStatus, ...], list_map("name")] = ()
-    """Subscriptions whose cursors the operator looks after."""
-    managed_policies: Annotated[tuple[str, ...], LIST_ATOMIC] = ()
-    """Topic policies the operator has set, to be removed when the spec no longer has them."""
-    managed_permissions: Annotated[tuple[ManagedPermission, ...], LIST_ATOMIC] = ()
-    """Grants the operator has made, to be revoked when the spec no longer has them."""
-    actions: Annotated[tuple[ActionStatus, ...], LIST_ATOMIC] = ()
-    """The last 20 operations, oldest first."""
-    last_action: str | None = None
-    """The last operation in a few words."""
-    reports: Annotated[tuple[Report, ...], LIST_ATOMIC] = ()
-    """What needs a person's eye and stops nothing."""
 
 
 class ScalableTopic(CustomResource):

@@ -1,0 +1,1 @@
+"""Measurements: what is compared stands side by side in one run, and ratios are printed."""
