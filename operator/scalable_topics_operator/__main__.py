@@ -16,9 +16,13 @@ from scalable_topics_operator.telemetry.logs import configure_logging
 async def _run(settings: OperatorSettings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    await OperatorProcess(settings).run(stop)
+
+    def take_signals() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+
+    take_signals()
+    await OperatorProcess(settings, take_signals).run(stop)
 
 
 def main() -> None:

@@ -6,10 +6,9 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
-import kopf
 from aiohttp import web
 
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
@@ -31,7 +30,7 @@ from scalable_topics_operator.controllers.topic_work import (
     canonical_topic,
     connection_of,
 )
-from scalable_topics_operator.controllers.watching import make_registry, make_settings
+from scalable_topics_operator.controllers.watching import make_registry, watch
 from scalable_topics_operator.controllers.work_queue import WorkQueue
 from scalable_topics_operator.operations.errors import BackendUnavailable
 from scalable_topics_operator.settings import OperatorSettings
@@ -50,10 +49,16 @@ class _Controller(Protocol):
 
 
 class OperatorProcess:
-    """The operator. `run` works until cancelled or until `stop` is set."""
+    """The operator. `run` works until cancelled or until `stop` is set.
 
-    def __init__(self, settings: OperatorSettings) -> None:
+    Args:
+        settings: how it runs.
+        take_signals: sets the process's signal handlers; called after kopf has set its own.
+    """
+
+    def __init__(self, settings: OperatorSettings, take_signals: Callable[[], None] = lambda: None) -> None:
         self._settings = settings
+        self._take_signals = take_signals
         self._metrics = Metrics(per_topic=settings.per_topic_metrics)
         self._queue: WorkQueue[ObjectKey] = WorkQueue()
         self._cache = ObjectCache()
@@ -112,14 +117,7 @@ class OperatorProcess:
         tasks = [
             asyncio.create_task(coroutine, name=name)
             for name, coroutine in {
-                "watch": kopf.operator(
-                    registry=registry,
-                    settings=make_settings(),
-                    standalone=True,
-                    clusterwide=not self._settings.namespaces,
-                    namespaces=self._settings.namespaces,
-                    stop_flag=stop,
-                ),
+                "watch": watch(registry, self._settings.namespaces, self._take_signals),
                 "relist": relister.run(),
                 "queue": self._queue.run(self._reconcile, self._settings.workers),
                 "gauges": self._show_gauges(),
@@ -137,6 +135,7 @@ class OperatorProcess:
         """Work on one key; whatever goes wrong is this key's alone."""
         started = time.monotonic()
         kind = key.plural
+        generation = _generation(self._cache, key)
         try:
             again_seconds = await self._controllers[kind].reconcile(key)
         except (BackendUnavailable, KubeUnavailable, StaleStatus) as error:
@@ -156,6 +155,9 @@ class OperatorProcess:
             if again_seconds is not None:
                 self._queue.add_after(key, again_seconds)
             self._metrics.reconciles.labels(kind, "done").inc()
+        if _generation(self._cache, key) not in (generation, None):
+            # The reply to a write of ours may have told of a newer spec; its own event is then no news any more.
+            self._queue.add(key)
         self._metrics.reconcile_seconds.labels(kind).observe(time.monotonic() - started)
 
     def _on_change(self, key: ObjectKey) -> None:
@@ -212,6 +214,11 @@ class OperatorProcess:
             for resource in WATCHED:
                 self._metrics.objects.labels(resource.kind).set(sum(1 for _ in self._cache.all(resource)))
             await asyncio.sleep(_GAUGE_SECONDS)
+
+
+def _generation(cache: ObjectCache, key: ObjectKey) -> int | None:
+    body = cache.get(key)
+    return body["metadata"]["generation"] if body else None
 
 
 async def _find_installation(kube: KubeClient, namespace: str) -> Installation:

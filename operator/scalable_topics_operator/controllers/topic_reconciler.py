@@ -100,6 +100,7 @@ class TopicReconciler:
             return None
         memory = self._memory(key, body)
         store = self._store(body)
+        generation = body["metadata"]["generation"]
         if body["metadata"].get("deletionTimestamp"):
             return await self._finalizer.finalize(key, store, memory)
         if self._settled(key, body, memory):
@@ -110,18 +111,19 @@ class TopicReconciler:
             return self._next_look(self._cache.get(key) or body, memory)
         except Stuck as stuck:
             if stuck.standing is not None:
-                await self._stand(key, store, stuck.standing)
+                await self._stand(key, store, stuck.standing, generation)
             return stuck.retry_seconds
         except BackendUnavailable as error:
-            await self._stand(key, store, Standing.working("BrokerUnavailable", str(error)))
+            if not self._only_looking(key, store.body):
+                await self._stand(key, store, Standing.working("BrokerUnavailable", str(error)), generation)
             raise
         except NameRefused as error:
-            await self._stand(key, store, Standing.stuck(error.reason, str(error)))
+            await self._stand(key, store, Standing.stuck(error.reason, str(error)), generation)
         except BackendRefused as error:
             reason = next((reason for kind, reason in _REASONS if isinstance(error, kind)), "BrokerRefused")
-            await self._stand(key, store, Standing.stuck(reason, str(error)))
+            await self._stand(key, store, Standing.stuck(reason, str(error)), generation)
         except LayoutError as error:
-            await self._stand(key, store, Standing.stuck("InvalidRecord", str(error)))
+            await self._stand(key, store, Standing.stuck("InvalidRecord", str(error)), generation)
         return _REFUSED_RETRY_SECONDS
 
     async def _work(self, work: TopicWork) -> None:
@@ -209,7 +211,7 @@ class TopicReconciler:
 
     async def _check_drift(self, work: TopicWork) -> Standing | None:
         """Compare with the brokers when that is due or the spec changed; answers what is lost."""
-        spec_changed = work.store.status.get("observedGeneration") != work.store.body["metadata"]["generation"]
+        spec_changed = work.store.status.get("observedGeneration") != work.generation
         if not spec_changed and time.monotonic() < work.memory.drift_due:
             return _cursor_problem(work)
         request = Request("DriftRepair", work.key.name, work.request.uid)
@@ -247,7 +249,7 @@ class TopicReconciler:
             self._metrics.show_layout(
                 str(work.topic), active=len(layout.active), sealed=len(layout.sealed), epoch=layout.epoch
             )
-        generation, now = work.store.body["metadata"]["generation"], timestamp_now()
+        generation, now = work.generation, timestamp_now()
         status = with_standing(work.store.status, problem or Standing.healthy(), generation=generation, now=now)
         status = with_intent(
             status,
@@ -262,13 +264,12 @@ class TopicReconciler:
         if problem is not None and before != problem.reason:
             await self._events.warning(work.store.body, problem.reason, problem.message)
 
-    async def _stand(self, key: ObjectKey, store: StatusStore, standing: Standing) -> None:
+    async def _stand(self, key: ObjectKey, store: StatusStore, standing: Standing, generation: int) -> None:
         """Write why the topic is not worked on, tell of it once, and let its SegmentOperations wait."""
         body = self._cache.get(key)
         if body is None:
             return
         before = find_condition(store.status, "Ready")
-        generation = body["metadata"]["generation"]
         await store.write(with_standing(store.status, standing, generation=generation, now=timestamp_now()))
         if standing.stalled and (before.get("reason"), before.get("status")) != (standing.reason, "False"):
             await self._events.warning(body, standing.reason, standing.message)
@@ -276,10 +277,18 @@ class TopicReconciler:
 
     def _settled(self, key: ObjectKey, body: Body, memory: TopicMemory) -> bool:
         """Whether nothing at all is to be done; what most reconciles of a large fleet find, without a call."""
+        now = time.monotonic()
+        return (
+            self._only_looking(key, body)
+            and now < memory.drift_due
+            and (now < memory.prune_due or not _may_prune(body["status"]))
+        )
+
+    def _only_looking(self, key: ObjectKey, body: Body) -> bool:
+        """Whether all that is left are looks at the brokers: a failed look is no news worth a status write."""
         status = body.get("status") or {}
         metadata, spec = body["metadata"], body["spec"]
         desired = (spec.get("segments") or {}).get("desired")
-        now = time.monotonic()
         return bool(
             status.get("observedGeneration") == metadata["generation"]
             and holds(status, "Ready")
@@ -289,8 +298,6 @@ class TopicReconciler:
             and not status.get("operation")
             and (desired is None or desired == status["segments"]["active"])
             and not self._operations.pending(key)
-            and now < memory.drift_due
-            and (now < memory.prune_due or not _may_prune(status))
         )
 
     def _next_look(self, body: Body, memory: TopicMemory) -> float:

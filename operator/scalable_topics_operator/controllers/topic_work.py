@@ -83,10 +83,11 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class TopicWork:
-    """One topic, ready to be worked on."""
+    """One topic, ready to be worked on; `generation` is that of `spec`, whatever the object has become since."""
 
     key: ObjectKey
     spec: ScalableTopicSpec
+    generation: int
     topic: TopicName
     handle: ConnectionHandle
     store: StatusTopicStore
@@ -178,7 +179,7 @@ class TopicWorkMaker:
             opened_here=memory.opened_here,
         )
         request = Request("ScalableTopic", key.name, metadata["uid"])
-        return TopicWork(key, spec, topic, handle, topic_store, ctx, memory, request)
+        return TopicWork(key, spec, metadata["generation"], topic, handle, topic_store, ctx, memory, request)
 
     def why_forbidden(self, work: TopicWork, operation: str) -> str:
         """Why a connection does not let the topic `Adopt`, `Migrate` or `Delete`; empty if it does."""

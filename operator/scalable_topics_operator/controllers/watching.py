@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,7 +38,30 @@ def make_registry(
     return registry
 
 
-def make_settings() -> kopf.OperatorSettings:
+async def watch(
+    registry: kopf.OperatorRegistry, namespaces: Sequence[str], take_signals: Callable[[], None]
+) -> None:
+    """Watch until cancelled.
+
+    Args:
+        registry: the handlers.
+        namespaces: namespaces watched; empty for all.
+        take_signals: called once kopf has started; it has then taken the process's signals for itself, and would
+            end only after waiting five seconds for tasks of ours that it takes for its own.
+    """
+    earlier = asyncio.all_tasks()
+    tasks = await kopf.spawn_tasks(
+        registry=registry,
+        settings=_make_settings(),
+        standalone=True,
+        clusterwide=not namespaces,
+        namespaces=namespaces,
+    )
+    take_signals()
+    await kopf.run_tasks(tasks, ignored=earlier)
+
+
+def _make_settings() -> kopf.OperatorSettings:
     """kopf tuned for ten thousand objects, and told to write nothing of its own."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from scalable_topics_operator.backends.admin.http import AdminHttp, Call
+from scalable_topics_operator.backends.admin.call import Call
+from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import segment_of_path
 from scalable_topics_operator.backends.admin.reasons import About
 from scalable_topics_operator.operations.errors import AccessDenied, BackendRefused

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from scalable_topics_operator.backends.admin.http import AdminHttp, Call
+from scalable_topics_operator.backends.admin.call import Call
+from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import namespace_path, topics_path
 from scalable_topics_operator.backends.admin.reasons import About
 from scalable_topics_operator.backends.admin.topic_api import permissions_of

@@ -28,13 +28,12 @@ _EXCEPTION_PREFIX = re.compile(r"^(?:[a-z][\w$]*\.)+[A-Z][\w$]*(?:Exception|Erro
 
 # Texts of a broker that is loading, unloading or handing over; asking again helps.
 _TRANSIENT = re.compile(
-    r"being unloaded|is unloading|not owned|unowned|is not served by|service ?unit ?is ?not ?ready|not ready|"
-    r"topic is (?:temporarily|already) (?:unavailable|fenced|closed|being)|temporarily unavailable|is fenced|"
-    r"topic is fenced|fencedexception|is being (?:deleted|transferred|closed)|already closed|was deposed|"
-    r"failed to (?:find|acquire) ownership|can't find owner|concurrent modification|bad ?version|"
-    r"metadata store|session ?expired|connection ?loss|too many requests|toomanyrequests|"
-    r"topic load timeout|request timed? ?out|timeoutexception|please redo the lookup|"
-    r"leader election|no broker(?:s)? (?:is |are )?available|not connected",
+    r"being unloaded|is unloading|not owned|not served by|find (?:the )?owner|acquire ownership|redo the lookup|"
+    r"service unit is not ready|serviceunitnotready|pulsar service is not ready|not ready for acquiring|"
+    r"topic is (?:temporarily unavailable|fenced|(?:already )?closed|being)|fenced topic|fencedexception|is fenced|"
+    r"is being (?:deleted|transferred|closed|created)|already (?:been )?closed|unable to persist|"
+    r"concurrent modification|bad ?version|session ?expired|connection ?loss|too many requests|"
+    r"timed ?out|timeoutexception|no (?:available )?brokers?\b",
     re.IGNORECASE,
 )
 _NAMESPACE_MISSING = re.compile(
@@ -78,9 +77,8 @@ def reason_of(status: int, content_type: str, body: str) -> str:
         try:
             answer = json.loads(text)
         except ValueError:
-            answer = {}
-        if isinstance(answer, dict):
-            text = str(answer.get("reason") or answer.get("message") or "")
+            answer = {"reason": text}
+        text = str(answer.get("reason") or answer.get("message") or "")
     if "html" in content_type or text[:14].lower().startswith(("<html", "<!doctype")):
         found = _HTML_MESSAGE.search(text) or _HTML_TITLE.search(text)
         text = html.unescape(_TAG.sub(" ", found.group(1))) if found else ""
@@ -104,9 +102,9 @@ def is_transient(status: int, reason: str) -> bool:
     return status in (409, 412, 500) and _TRANSIENT.search(reason) is not None
 
 
-def is_subscription_missing(status: int, reason: str) -> bool:
-    """Whether a 404 is about a subscription of a topic that does exist."""
-    return status == 404 and _SUBSCRIPTION_MISSING.search(reason) is not None
+def is_subscription_missing(reason: str) -> bool:
+    """Whether the reason of a 404 is a missing subscription of a topic that does exist."""
+    return _SUBSCRIPTION_MISSING.search(reason) is not None
 
 
 def error_for(what: str, status: int, reason: str, about: About, *, right: str | None = None) -> BackendError:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scalable_topics_operator.backends.admin.http import AdminHttp, Call
+from scalable_topics_operator.backends.admin.call import Call
+from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import schema_path
 from scalable_topics_operator.backends.admin.reasons import About
-from scalable_topics_operator.operations.errors import BackendUnavailable
+from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,10 @@ class StoredSchema:
     type: str
     data: str
     properties: Mapping[str, str]
+
+
+class SchemaIncompatible(BackendRefused):
+    """The topic's compatibility strategy forbids a schema version."""
 
 
 class SchemaApi:
@@ -55,7 +60,7 @@ class SchemaApi:
     async def post(self, topic: str, type_: str, data: str, properties: Mapping[str, str]) -> int:
         """Add a version, or find the equal one; its number. Accepted for a missing topic too (measured).
 
-        Raises BackendRefused when the compatibility strategy forbids it or the definition is malformed.
+        Raises SchemaIncompatible, BackendRefused for a malformed definition.
         """
         call = Call(
             "post-schema",
@@ -64,9 +69,13 @@ class SchemaApi:
             topic,
             About.TOPIC,
             body={"type": type_, "schema": data, "properties": dict(properties)},
+            allow=frozenset({409}),
             right="produce",
         )
-        found = (await self._http.send(call)).json(call.what)
+        answer = await self._http.send(call)
+        if answer.status == 409:
+            raise SchemaIncompatible(f"{call.what}: {answer.reason}")
+        found = answer.json(call.what)
         try:
             return int(found["version"]["version"])
         except (KeyError, TypeError, ValueError):

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from scalable_topics_operator.backends.admin.http import AdminHttp, Call
+from scalable_topics_operator.backends.admin.call import Call
+from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import topic_path
 from scalable_topics_operator.backends.admin.reasons import About
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from scalable_topics.layout import Segment, TopicName, classic_segment_name
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
@@ -13,7 +12,7 @@ from scalable_topics_operator.backends.classic.claims import Claims
 from scalable_topics_operator.backends.classic.cursors import ensure_cursors
 from scalable_topics_operator.backends.classic.listing import SegmentListing
 from scalable_topics_operator.backends.classic.look import look_from
-from scalable_topics_operator.backends.classic.permissions import ensure_grants, topic_grants
+from scalable_topics_operator.backends.classic.permissions import GrantKeeper
 from scalable_topics_operator.backends.classic.policies import PolicyWriter
 from scalable_topics_operator.backends.classic.protection import Protection, ProtectionScope
 from scalable_topics_operator.backends.classic.schemas import first_schemas
@@ -53,11 +52,12 @@ class ClassicBackend:
         settling: Settling | None = None,
     ) -> None:
         self._admin = admin
-        self._settling = settling or Settling()
-        self._protection = Protection(admin, ProtectionScope(protection), self._settling)
-        self._policies = PolicyWriter(admin, self._settling)
+        settling = settling or Settling()
+        self._protection = Protection(admin, ProtectionScope(protection), settling)
+        self._policies = PolicyWriter(admin, settling)
         self._claims = Claims(admin, self._protection)
-        self._segments = SegmentMaker(admin, self._protection, self._policies, self._settling)
+        self._grants = GrantKeeper(admin, settling)
+        self._segments = SegmentMaker(admin, self._protection, self._policies, self._grants)
         self._listing = SegmentListing(admin)
 
     @property
@@ -94,7 +94,7 @@ class ClassicBackend:
         """Delete the base-name topic; quiet when it is gone. Raises ClientsAttached."""
         await self._claims.delete(topic)
 
-    async def topic_properties(self, topic: TopicName) -> Mapping[str, Any]:
+    async def topic_properties(self, topic: TopicName) -> Mapping[str, str]:
         """The user's properties stored with the claim. Raises TopicMissing."""
         return await self._claims.user_properties(topic)
 
@@ -132,7 +132,7 @@ class ClassicBackend:
 
     async def inheritance(self, topic: TopicName, segment_topics: Sequence[str]) -> Inheritance:
         """Topic-level grants (union) and schemas of the given segments (of the first that has any)."""
-        permissions = await topic_grants(self._admin, segment_topics)
+        permissions = await self._grants.union(segment_topics)
         return Inheritance(permissions, await first_schemas(self._admin, segment_topics))
 
     async def ensure_cursors(self, segment_topic: str, subscriptions: Iterable[str], *, latest: bool = False) -> None:
@@ -155,13 +155,11 @@ class ClassicBackend:
 
     async def grant(self, segment_topic: str, permissions: Mapping[str, frozenset[str]]) -> None:
         """Make sure the grants exist on the topic and read them back (R26). Raises AccessDenied."""
-        await ensure_grants(self._admin, segment_topic, permissions, self._settling)
+        await self._grants.ensure(segment_topic, permissions)
 
     async def revoke(self, segment_topic: str, roles: Iterable[str]) -> None:
         """Take away the topic-level grants of roles; quiet where there are none (hazard C7)."""
-        granted = await topic_grants(self._admin, [segment_topic])
-        for role in sorted(set(roles) & granted.keys()):
-            await self._admin.topics.revoke(segment_topic, role)
+        await self._grants.revoke(segment_topic, roles)
 
     async def retention_minutes(self, segment_topic: str) -> int:
         """Retention time that applies to the segment; negative = for ever. Raises TopicMissing."""

@@ -30,21 +30,30 @@ async def ensure_cursors(admin: PulsarAdmin, topic: str, subscriptions: Iterable
         return
     before = await admin.topics.properties(topic)
     for name in sorted(missing):
-        await admin.topics.create_subscription(topic, name, latest=latest)
+        await _create(admin, topic, name, latest=latest)
     await _refuse_resurrection(admin, topic, before)
     absent = wanted - await admin.topics.subscriptions(topic)
     if absent:
         raise BackendUnavailable(f"cursors {', '.join(sorted(absent))} of {topic} do not show")
 
 
+async def _create(admin: PulsarAdmin, topic: str, subscription: str, *, latest: bool) -> None:
+    try:
+        await admin.topics.create_subscription(topic, subscription, latest=latest)
+    except BackendUnavailable:
+        # The cursor may have been left at the latest entry; the next caller would find it and trust it.
+        if latest or not await admin.topics.move_to_earliest(topic, subscription):
+            raise
+
+
 async def _refuse_resurrection(admin: PulsarAdmin, topic: str, before: dict[str, str]) -> None:
-    if not any(key.startswith(RESERVED_PREFIX) for key in before):
+    if not _is_ours(before) or _is_ours(await admin.topics.properties(topic)):
         return
-    after = await admin.topics.properties(topic)
-    if any(key.startswith(RESERVED_PREFIX) for key in after):
-        return
-    # Not forced: if a client got in meanwhile and wrote, the topic stays and is reported as resurrected (R19).
-    stats = await admin.topics.internal_stats(topic)
-    if not stats.get("numberOfEntries"):
+    # Not forced: if a client got in meanwhile or wrote, the topic stays and is reported as resurrected (R19).
+    if not (await admin.topics.internal_stats(topic)).get("numberOfEntries"):
         await admin.topics.delete(topic)
     raise TopicMissing(f"{topic} was deleted while its cursors were made")
+
+
+def _is_ours(properties: dict[str, str]) -> bool:
+    return any(key.startswith(RESERVED_PREFIX) for key in properties)

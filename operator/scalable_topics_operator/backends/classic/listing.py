@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from scalable_topics.layout import TopicName, parse_classic_segment_name
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
+from scalable_topics_operator.backends.classic.shared_reading import SharedReading
 from scalable_topics_operator.operations.protocols import FoundSegment
 
 _NAMES_AT_ONCE = 2000
 
-
-@dataclass(slots=True)
-class _Entry:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    asked_at: float = float("-inf")
-    segments: Mapping[TopicName, Sequence[FoundSegment]] = field(default_factory=dict)
+Index = Mapping[TopicName, Sequence[FoundSegment]]
 
 
 class SegmentListing:
-    """Lists each namespace at most once for callers that ask together or accept the same age.
+    """Finds segments by name.
 
     Args:
         admin: the cluster.
@@ -31,26 +25,21 @@ class SegmentListing:
 
     def __init__(self, admin: PulsarAdmin) -> None:
         self._admin = admin
-        self._entries: dict[str, _Entry] = defaultdict(_Entry)
+        self._indexes: SharedReading[Index] = SharedReading(self._read)
 
     async def segments(self, topic: TopicName, *, max_age_seconds: float) -> Sequence[FoundSegment]:
-        """Topics whose name parses as a segment of `topic`, from a listing at most that old.
+        """Topics whose name parses as a segment of `topic`, by id, from a listing at most that old.
 
-        With age 0 the listing was asked for after this call began. Raises NamespaceMissing.
+        Raises NamespaceMissing.
         """
-        called_at = time.monotonic()
-        entry = self._entries[topic.pulsar_namespace]
-        # Whoever waits here behind a listing in progress began after it did; the first of them asks again
-        # and that answer serves all others.
-        async with entry.lock:
-            if entry.asked_at < called_at - max_age_seconds:
-                asked_at = time.monotonic()
-                entry.segments = await _index(await self._admin.namespaces.topics(topic.pulsar_namespace))
-                entry.asked_at = asked_at
-            return entry.segments.get(topic, ())
+        index = await self._indexes.get(topic.pulsar_namespace, max_age_seconds=max_age_seconds)
+        return index.get(topic, ())
+
+    async def _read(self, namespace: str) -> Index:
+        return await _index(await self._admin.namespaces.topics(namespace))
 
 
-async def _index(names: Sequence[str]) -> Mapping[TopicName, Sequence[FoundSegment]]:
+async def _index(names: Sequence[str]) -> Index:
     found: dict[TopicName, list[FoundSegment]] = defaultdict(list)
     for number, name in enumerate(names):
         if number % _NAMES_AT_ONCE == 0:

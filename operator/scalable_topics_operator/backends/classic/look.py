@@ -39,7 +39,7 @@ def look_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str,
                 if name in cursors
             },
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
 
 

@@ -1,0 +1,111 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Settings of up, down and the tests: make up NAME=mine BROKERS=2 PROFILE=rollover
+NAME ?= default
+BROKERS ?= 1
+PROFILE ?= ordinary
+# Parallel test processes: as many as cores, and few on a cluster that shares those cores.
+UNIT_WORKERS ?= auto
+INTEGRATION_WORKERS ?= 2
+PYTEST_ARGUMENTS ?=
+
+CACHE := $(or $(SCALABLE_TOPICS_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/scalable-topics)
+PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest $(PYTEST_ARGUMENTS)
+ENVIRONMENT := .venv/.complete
+
+export UV_PYTHON_DOWNLOADS := never
+
+##@ A local cluster
+.PHONY: up
+up: $(ENVIRONMENT) ## Start a cluster (NAME=, BROKERS=1|2, PROFILE=ordinary|rollover)
+	$(PYTHON) -m dev up --name $(NAME) --brokers $(BROKERS) --profile $(PROFILE)
+
+.PHONY: down
+down: $(ENVIRONMENT) ## Stop it and remove its data; its logs stay (NAME=)
+	$(PYTHON) -m dev down --name $(NAME)
+
+.PHONY: status
+status: $(ENVIRONMENT) ## Show all clusters with their processes
+	$(PYTHON) -m dev status
+
+.PHONY: demo
+demo: $(ENVIRONMENT) ## A topic from manifest to split and merge, on a cluster of its own
+	$(PYTHON) -m dev demo
+
+##@ Checks
+.PHONY: test
+test: $(ENVIRONMENT) ## Everything: lint and all layers of tests, with the time of each
+	@times=(); \
+	for layer in build lint test-unit test-conformance test-integration test-two-brokers; do \
+	    echo "=== $$layer"; started=$$SECONDS; \
+	    $(MAKE) "$$layer"; \
+	    times+=("$$(printf '%-18s %4d s' "$$layer" $$((SECONDS - started)))"); \
+	done; \
+	printf '%s\n' "=== wall time of each layer" "$${times[@]}"
+
+.PHONY: build
+build: $(ENVIRONMENT) ## Build and fetch what clusters run (once a machine, about 8 minutes)
+	$(PYTHON) -m dev build
+
+.PHONY: lint
+lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	$(PYTHON) -m scalable_topics_operator.api.generate --check
+
+.PHONY: test-unit
+test-unit: $(ENVIRONMENT) ## Unit tests
+	$(PYTEST) tests/unit -n $(UNIT_WORKERS)
+
+.PHONY: test-conformance
+test-conformance: $(ENVIRONMENT) ## Cases of the peer implementation
+	$(PYTEST) tests/conformance -n $(UNIT_WORKERS)
+
+.PHONY: test-integration
+test-integration: $(ENVIRONMENT) ## Tests on a real API server and a real broker (PROFILE=)
+	$(PYTHON) -m dev run --brokers 1 --profile $(PROFILE) -- \
+	    $(PYTEST) tests/integration -m 'not two_brokers' -n $(INTEGRATION_WORKERS)
+
+.PHONY: test-two-brokers
+test-two-brokers: $(ENVIRONMENT) ## Tests that need two brokers (PROFILE=)
+	$(PYTHON) -m dev run --brokers 2 --profile $(PROFILE) -- \
+	    $(PYTEST) tests/integration -m two_brokers -n $(INTEGRATION_WORKERS)
+
+.PHONY: bench
+bench: $(ENVIRONMENT) ## Measurements, on a cluster of their own (BROKERS=, PROFILE=)
+	$(PYTHON) -m dev run --brokers $(BROKERS) --profile $(PROFILE) -- $(PYTHON) -m bench
+
+##@ Upkeep
+.PHONY: generate
+generate: $(ENVIRONMENT) ## Write crds/ from the models
+	$(PYTHON) -m scalable_topics_operator.api.generate
+
+.PHONY: clean
+clean: ## Stop all clusters, remove their logs, the environment and caches in the tree
+	if [ -x $(PYTHON) ]; then $(PYTHON) -m dev clean; fi
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+
+.PHONY: help
+help: ## Show this
+	@awk 'BEGIN {FS = ":.*## "} \
+	    /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	    /^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# The Python environment is what uv.lock says. uv comes from the PATH, else into a cache beside the tree.
+$(ENVIRONMENT): pyproject.toml uv.lock
+	@uv=$$(command -v uv || true); \
+	if [ -z "$$uv" ]; then \
+	    uv="$(CACHE)/uv/bin/uv"; \
+	    if [ ! -x "$$uv" ]; then \
+	        python3 -m venv "$(CACHE)/uv"; \
+	        "$(CACHE)/uv/bin/python" -m pip install --quiet uv; \
+	    fi; \
+	fi; \
+	"$$uv" sync --frozen --extra operator --extra dev
+	@touch $@

@@ -1,0 +1,124 @@
+"""The command line of the local cluster: `python -m dev up`, `down`, `status`, `run`, `build`, `demo`."""
+
+import argparse
+import importlib
+import sys
+import time
+
+from dev import artifacts, prerequisites
+from dev.access import existing_cluster
+from dev.broker_settings import Profile
+from dev.console import say
+from dev.errors import DevError
+from dev.instance import LocalCluster, Shape
+from dev.run import run_with_cluster
+
+
+def main() -> int:
+    """Parse the command line, do what it says and return the exit code."""
+    arguments = _parser().parse_args()
+    try:
+        code: int = arguments.action(arguments)
+    except DevError as error:
+        say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def up(arguments: argparse.Namespace) -> int:
+    """Start an instance and tell where its kubeconfig and its environment file are."""
+    if existing_cluster():
+        say("nothing is started: KUBECONFIG and PULSAR_ADMIN_URL name an existing cluster (else unset them)")
+        return 0
+    cluster = LocalCluster(arguments.name, _shape(arguments))
+    started = time.monotonic()
+    cluster.start()
+    java = prerequisites.java() if cluster.shape.brokers else None
+    say(
+        f"instance {cluster.name} is up after {time.monotonic() - started:.1f} s"
+        + (f" (Java {java.version}: {java.executable})" if java else "")
+    )
+    for name, value in cluster.environment().items():
+        print(f"{name}={value}")
+    print(f"logs: {cluster.logs}")
+    print(f"to use it: . {cluster.environment_file}")
+    return 0
+
+
+def down(arguments: argparse.Namespace) -> int:
+    """Stop one instance, or all."""
+    clusters = LocalCluster.all() if arguments.all else [LocalCluster(arguments.name)]
+    for cluster in clusters:
+        cluster.stop(keep_data=arguments.keep_data)
+        say(f"instance {cluster.name} is stopped; logs, if any: {cluster.logs}")
+    return 0
+
+
+def status(_arguments: argparse.Namespace) -> int:
+    """Show every instance with its processes."""
+    for cluster in LocalCluster.all():
+        running = ", ".join(f"{name} {pid}" for name, pid in cluster.running().items())
+        print(f"{cluster.name}: {running or 'stopped, data kept'} ({cluster.directory})")
+    return 0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a command against an instance of its own."""
+    return run_with_cluster(arguments.command, _shape(arguments))
+
+
+def clean(_arguments: argparse.Namespace) -> int:
+    """Stop every instance and remove what it left, its logs too."""
+    for cluster in LocalCluster.all():
+        cluster.stop(keep_logs=False)
+    LocalCluster.remove_leftovers()
+    return 0
+
+
+def build(_arguments: argparse.Namespace) -> int:
+    """Build or fetch what instances run."""
+    print(f"Kubernetes programs: {artifacts.kube_programs()}")
+    print(f"Pulsar jars: {artifacts.pulsar_jars()}")
+    return 0
+
+
+def demo(_arguments: argparse.Namespace) -> int:
+    """Run the demonstration."""
+    code: int = importlib.import_module("dev.demo").main()
+    return code
+
+
+def _shape(arguments: argparse.Namespace) -> Shape:
+    return Shape(brokers=arguments.brokers, profile=arguments.profile)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m dev", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    named = argparse.ArgumentParser(add_help=False)
+    named.add_argument("--name", default="default", help="which instance (default: %(default)s)")
+    shaped = argparse.ArgumentParser(add_help=False)
+    shaped.add_argument("--brokers", type=int, choices=(1, 2), default=1, help="number of brokers")
+    shaped.add_argument("--profile", type=Profile, choices=list(Profile), default=Profile.ORDINARY)
+
+    up_parser = commands.add_parser("up", parents=[named, shaped], help="start an instance")
+    up_parser.set_defaults(action=up)
+    down_parser = commands.add_parser("down", parents=[named], help="stop an instance")
+    down_parser.add_argument("--all", action="store_true", help="stop every instance")
+    down_parser.add_argument("--keep-data", action="store_true", help="for the next up of that name")
+    down_parser.set_defaults(action=down)
+    commands.add_parser("status", help="show instances and their processes").set_defaults(action=status)
+    run_parser = commands.add_parser("run", parents=[shaped], help="run a command against its own instance")
+    run_parser.add_argument("command", nargs="+", metavar="-- COMMAND")
+    run_parser.set_defaults(action=run)
+    commands.add_parser("clean", help="stop every instance and remove it with its logs").set_defaults(action=clean)
+    commands.add_parser("build", help="build and fetch what instances run").set_defaults(action=build)
+    commands.add_parser("demo", help="run the demonstration").set_defaults(action=demo)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""What the local cluster runs, built from registries and cached: Kubernetes programs and Pulsar jars."""
+
+import os
+import platform
+import re
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dev import prerequisites
+from dev.cache import cache_root, content_key, ensure
+from dev.console import say
+from dev.errors import DevError
+
+SOURCES = Path(__file__).parent
+KUBE_SOURCES = SOURCES / "kube"
+POM = SOURCES / "pulsar" / "pom.xml"
+KUBE_PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+MULTI_CALL_BINARY = "kube"
+# The same inputs give the same binary, whatever the path of the tree and the state of its repository.
+BUILD_FLAGS = ("-trimpath", "-buildvcs=false")
+BUILD_TIMEOUT_SECONDS = 1800
+ERROR_LINES = 15
+
+
+def kube_programs() -> Path:
+    """Return a directory with `etcd`, `kube-apiserver`, `kube-controller-manager` and `kubectl`.
+
+    They are one binary under four names. The first build on a machine takes 6 to 8 minutes on two cores.
+    """
+    inputs = [KUBE_SOURCES / name for name in ("go.mod", "go.sum", "main.go")]
+    flags = [*BUILD_FLAGS, "-ldflags", link_flags((KUBE_SOURCES / "go.mod").read_text())]
+    key = content_key(inputs, *flags, platform.machine())
+    return ensure("kube", key, lambda into: _build_kube(into, flags))
+
+
+def pulsar_jars() -> Path:
+    """Return a directory with the jars of the Pulsar version that `pulsar/pom.xml` names."""
+    return ensure("pulsar", content_key([POM]), _fetch_pulsar)
+
+
+def link_flags(go_mod: str) -> str:
+    """Return the linker flags that tell the programs the Kubernetes version `go.mod` requires."""
+    version = re.search(r"^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)$", go_mod, re.MULTILINE)
+    if version is None:
+        raise DevError(f"{KUBE_SOURCES / 'go.mod'} requires no release of k8s.io/kubernetes")
+    variable = "k8s.io/component-base/version.git"
+    values = {"Version": version[1], "Major": version[2], "Minor": version[3]}
+    return " ".join(["-s", "-w", *(f"-X {variable}{name}={value}" for name, value in values.items())])
+
+
+def _build_kube(into: Path, flags: Sequence[str]) -> None:
+    program = into / MULTI_CALL_BINARY
+    say("building the Kubernetes programs (once a machine; 6 to 8 minutes on two cores)")
+    command = [str(prerequisites.go()), "build", *flags, "-o", str(program), "."]
+    _run("kube-build", command, directory=KUBE_SOURCES, environment={"CGO_ENABLED": "0"})
+    for name in KUBE_PROGRAMS:
+        (into / name).symlink_to(MULTI_CALL_BINARY)
+
+
+def _fetch_pulsar(into: Path) -> None:
+    say("fetching the Pulsar jars (once a machine; about a minute)")
+    command = [
+        *(str(prerequisites.maven()), "--quiet", "--batch-mode", "--file", str(POM)),
+        *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={into}"),
+    ]
+    _run("pulsar-jars", command, directory=into)
+
+
+def _run(name: str, command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None) -> None:
+    log = cache_root() / "logs" / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    with log.open("wb") as output:
+        try:
+            done = subprocess.run(
+                command,
+                cwd=directory,
+                env=os.environ | dict(environment or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=BUILD_TIMEOUT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise DevError(f"{name} took more than {BUILD_TIMEOUT_SECONDS} s, see {log}") from None
+    if done.returncode != 0:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-ERROR_LINES:])
+        raise DevError(f"{name} failed, see {log}\n{tail}")
+    say(f"{name}: {time.monotonic() - started:.0f} s")

@@ -1,0 +1,222 @@
+"""Pulsar on loopback: a standalone broker, or two brokers over ZooKeeper and a bookie."""
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from dev import broker_settings, tokens
+from dev.access import PulsarAccess
+from dev.broker_settings import CLUSTER, Profile
+from dev.errors import DevError
+from dev.jvm import Jvm
+from dev.ports import LOOPBACK
+from dev.pulsar_admin import PulsarAdmin
+from dev.tenancy import create_tenancy
+from dev.workspace import Workspace
+
+MAXIMUM_BROKERS = 2
+READY_TIMEOUT_SECONDS = 120
+ANSWER_TIMEOUT_SECONDS = 5
+BROKER_HEAP_MB = 400
+BOOKIE_HEAP_MB = 300
+SMALL_HEAP_MB = 128
+ENSEMBLE_PORT_NAMES = ("zookeeper", "bookie")
+METADATA_SETUP = "metadata-setup"
+# Stopped wave after wave. Brokers go first: they hang when ZooKeeper is gone before them.
+STOP_WAVES = (("broker-0", "broker-1", METADATA_SETUP), ("bookie",), ("zookeeper",))
+
+
+def port_names(brokers: int) -> list[str]:
+    """Return the names of the ports that so many brokers and what is below them need.
+
+    The bookie inside a standalone picks a port of its own at every start.
+    """
+    web_and_service = [f"{broker_name(i)}-{kind}" for i in range(brokers) for kind in ("service", "web")]
+    return [*web_and_service, *(ENSEMBLE_PORT_NAMES if brokers > 1 else ())]
+
+
+def broker_name(index: int) -> str:
+    """Return the process name of a broker."""
+    return f"broker-{index}"
+
+
+class Pulsar:
+    """The brokers of one instance. They keep their data, tokens and ports over a restart.
+
+    Args:
+        jvm: runs the servers.
+        workspace: has a port for each of `port_names(brokers)`.
+        brokers: 1 is a standalone, 2 a cluster.
+        profile: which broker settings.
+    """
+
+    def __init__(self, jvm: Jvm, workspace: Workspace, brokers: int, profile: Profile) -> None:
+        self._jvm = jvm
+        self._directory = workspace.directory
+        self._ports = workspace.ports
+        self._reservations = workspace.reservations
+        self._processes = workspace.processes
+        self._brokers = brokers
+        self._profile = profile
+
+    @property
+    def access(self) -> PulsarAccess:
+        """How the brokers are reached."""
+        urls = tuple(f"http://{LOOPBACK}:{self._web_port(i)}" for i in range(self._brokers))
+        services = ",".join(f"{LOOPBACK}:{self._service_port(i)}" for i in range(self._brokers))
+        return PulsarAccess(
+            admin_url=urls[0],
+            service_url=f"pulsar://{services}",
+            broker_admin_urls=urls,
+            superuser_token_file=tokens.token_file(self._tokens, "superuser"),
+            namespace_admin_token_file=tokens.token_file(self._tokens, "namespace-admin"),
+            client_token_file=tokens.token_file(self._tokens, "client"),
+        )
+
+    def start(self) -> None:
+        """Start what is not running, wait until every broker serves, and create the tenancy."""
+        self._jvm.prepare()
+        tokens.create_all(self._tokens)
+        if self._brokers > 1:
+            self._start_zookeeper()
+            self._set_up_metadata()
+            self._start_bookie()
+        for index in range(self._brokers):
+            self._launch(index)
+        for index in range(self._brokers):
+            self._await_serving(index)
+        create_tenancy(self._admin(0))
+
+    def stop(self) -> None:
+        """Stop the servers, the dependent ones first. The data stays."""
+        for wave in STOP_WAVES:
+            self._processes.stop(*wave)
+
+    def restart(self) -> None:
+        """Stop and start on the same data and ports."""
+        self.stop()
+        self.start()
+
+    def stop_broker(self, index: int) -> None:
+        """Stop one broker in good order. A standalone takes its bookie and metadata with it."""
+        self._processes.stop(self._checked(index))
+
+    def kill_broker(self, index: int) -> None:
+        """Kill one broker with SIGKILL, as a crash would."""
+        self._processes.kill(self._checked(index))
+
+    def start_broker(self, index: int) -> None:
+        """Start a stopped or killed broker on its data and ports, and wait until it serves."""
+        self._checked(index)
+        self._launch(index)
+        self._await_serving(index)
+
+    def _checked(self, index: int) -> str:
+        if not 0 <= index < self._brokers:
+            raise DevError(f"there is no broker {index}: this instance has {self._brokers}, counted from 0")
+        return broker_name(index)
+
+    def _launch(self, index: int) -> None:
+        name = broker_name(index)
+        self._reservations.hand_over(f"{name}-service", f"{name}-web")
+        if self._brokers == 1:
+            settings = broker_settings.standalone(
+                self._service_port(index), self._web_port(index), self._tokens, self._profile
+            )
+            arguments = self._standalone_arguments(self._configuration(name, settings))
+        else:
+            settings = broker_settings.broker(
+                *(self._service_port(index), self._web_port(index), self._ports["zookeeper"]),
+                *(self._tokens, self._profile),
+            )
+            configuration = str(self._configuration(name, settings))
+            arguments = ["org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", configuration]
+        self._processes.start(name, self._jvm.command(*arguments, heap_mb=BROKER_HEAP_MB))
+
+    def _standalone_arguments(self, configuration: Path) -> list[str]:
+        return [
+            "org.apache.pulsar.PulsarStandaloneStarter",
+            *("--config", str(configuration), "--no-functions-worker", "--no-stream-storage"),
+            *("--metadata-dir", str(self._directory / "metadata")),
+            *("--bookkeeper-dir", str(self._directory / "bookkeeper")),
+            *("--advertised-address", LOOPBACK),
+        ]
+
+    def _await_serving(self, index: int) -> None:
+        self._processes.wait_until(broker_name(index), lambda: self._serves(index), READY_TIMEOUT_SECONDS)
+
+    def _serves(self, index: int) -> bool:
+        # Not /brokers/health: its aborted calls pile up in the broker.
+        admin = self._admin(index)
+        try:
+            namespaces = admin.ask("GET", "namespaces/public", timeout_seconds=ANSWER_TIMEOUT_SECONDS)
+            if "public/default" not in namespaces.body:
+                return False
+            listed = admin.ask("GET", f"brokers/{CLUSTER}", timeout_seconds=ANSWER_TIMEOUT_SECONDS)
+        except DevError:
+            return False
+        return f"{LOOPBACK}:{self._web_port(index)}" in listed.body
+
+    def _start_zookeeper(self) -> None:
+        self._reservations.hand_over("zookeeper")
+        settings = broker_settings.zookeeper(self._ports["zookeeper"], self._directory / "zookeeper")
+        configuration = str(self._configuration("zookeeper", settings))
+        main_class = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        command = self._jvm.command(main_class, configuration, heap_mb=SMALL_HEAP_MB)
+        self._processes.start("zookeeper", command)
+        self._await_port("zookeeper")
+
+    def _set_up_metadata(self) -> None:
+        done = self._directory / "metadata-is-set-up"
+        if done.exists():
+            return
+        store = f"zk:{LOOPBACK}:{self._ports['zookeeper']}"
+        arguments = [
+            "org.apache.pulsar.PulsarClusterMetadataSetup",
+            *("--cluster", CLUSTER, "--metadata-store", store, "--configuration-metadata-store", store),
+            *("--web-service-url", self.access.admin_url),
+            *("--broker-service-url", self.access.service_url),
+        ]
+        command = self._jvm.command(*arguments, heap_mb=SMALL_HEAP_MB)
+        self._processes.run(METADATA_SETUP, command, READY_TIMEOUT_SECONDS)
+        done.touch()
+
+    def _start_bookie(self) -> None:
+        self._reservations.hand_over("bookie")
+        settings = broker_settings.bookie(
+            self._ports["bookie"], self._ports["zookeeper"], self._directory / "bookkeeper"
+        )
+        configuration = str(self._configuration("bookie", settings))
+        main_class = "org.apache.bookkeeper.server.Main"
+        command = self._jvm.command(main_class, "--conf", configuration, heap_mb=BOOKIE_HEAP_MB)
+        self._processes.start("bookie", command)
+        self._await_port("bookie")
+
+    def _await_port(self, name: str) -> None:
+        self._processes.wait_until(name, lambda: _accepts(self._ports[name]), READY_TIMEOUT_SECONDS)
+
+    def _configuration(self, name: str, settings: Mapping[str, str]) -> Path:
+        file = self._directory / f"{name}.conf"
+        file.write_text(broker_settings.render(settings))
+        return file
+
+    def _admin(self, index: int) -> PulsarAdmin:
+        return PulsarAdmin(self.access.broker_admin_urls[index], self.access.superuser_token)
+
+    def _service_port(self, index: int) -> int:
+        return self._ports[f"{broker_name(index)}-service"]
+
+    def _web_port(self, index: int) -> int:
+        return self._ports[f"{broker_name(index)}-web"]
+
+    @property
+    def _tokens(self) -> Path:
+        return self._directory / "tokens"
+
+
+def _accepts(port: int) -> bool:
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=1):
+            return True
+    except OSError:
+        return False

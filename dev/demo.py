@@ -1,0 +1,202 @@
+"""`make demo`: a topic from manifest to split and merge, on a real API server and a real broker, in one go."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from dev.access import PulsarAccess, existing_cluster
+from dev.errors import DevError
+from dev.instance import LocalCluster, Shape
+from dev.layout_picture import draw
+from scalable_topics.layout import SegmentLayout, TopicName, classic_segment_name, from_record
+
+ROOT = Path(__file__).resolve().parent.parent
+TOPIC = "orders"
+_WAIT_SECONDS = 60.0
+
+
+def main() -> int:
+    """Run the demonstration on a cluster of its own and return the exit code."""
+    if existing_cluster():
+        raise DevError("the demo brings its own cluster; unset KUBECONFIG and PULSAR_ADMIN_URL first")
+    console = Console(width=132, force_terminal=sys.stdout.isatty())
+    started = time.monotonic()
+    cluster = LocalCluster.private(Shape())
+    try:
+        console.rule("a Kubernetes API server and a Pulsar broker")
+        cluster.start()
+        kubernetes, pulsar = cluster.kubernetes.access, cluster.pulsar.access
+        console.print(
+            f"API server {kubernetes.url}, broker {pulsar.admin_url}, up in {time.monotonic() - started:.0f} s"
+        )
+        demo = _Demo(console, _Kubectl(cluster.kubernetes.kubectl, kubernetes.kubeconfig), pulsar)
+        demo.run(cluster.directory / "operator.log")
+    finally:
+        cluster.stop()
+    console.rule(f"done in {time.monotonic() - started:.0f} s; everything is stopped and removed")
+    return 0
+
+
+class _Kubectl:
+    """kubectl against one API server."""
+
+    def __init__(self, program: Path, kubeconfig: Path) -> None:
+        self.program = program
+        self.kubeconfig = kubeconfig
+
+    def __call__(self, *arguments: str, manifest: str | None = None) -> str:
+        command = [str(self.program), "--kubeconfig", str(self.kubeconfig), *arguments]
+        result = subprocess.run(command, input=manifest, capture_output=True, text=True, check=False, timeout=60)
+        if result.returncode:
+            raise DevError(f"kubectl {' '.join(arguments)}: {result.stderr.strip()}")
+        return result.stdout
+
+    def object(self, kind: str, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self("get", kind, name, "-o", "json"))
+        return found
+
+
+class _Demo:
+    def __init__(self, console: Console, kubectl: _Kubectl, pulsar: PulsarAccess) -> None:
+        self._console = console
+        self._kubectl = kubectl
+        self._pulsar = pulsar
+        self._layouts: list[SegmentLayout] = []
+
+    def run(self, log_file: Path) -> None:
+        """Apply the quick start, reshape the topic, and show what became of it."""
+        self._kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
+        self._kubectl(
+            "create", "secret", "generic", "pulsar-token", f"--from-literal=token={self._pulsar.superuser_token}"
+        )
+        with _operator(self._kubectl.kubeconfig, log_file):
+            self._console.rule("kubectl apply -f examples/quickstart.yaml")
+            self._console.print(self._kubectl("apply", "-f", "-", manifest=self._quickstart()).rstrip())
+            self._wait("the topic is Ready", lambda: self._is_ready("scalabletopic", TOPIC))
+            self._layouts.append(self._layout())
+            self._show("get", "scalabletopicconnections,scalabletopics")
+            for manifest in _documents(ROOT / "examples" / "operations.yaml"):
+                self._operate(manifest)
+            self._console.rule("the layout, an epoch a row")
+            self._console.print(draw(self._layouts))
+            self._show("get", "scalabletopics,segmentoperations", "-o", "wide")
+            self._show("get", "events", "-o", "custom-columns=TYPE:.type,REASON:.reason,MESSAGE:.message")
+            self._compare()
+
+    def _quickstart(self) -> str:
+        """The quick start with the address of this demo's broker, which is all that a user would edit, too."""
+        documents = _documents(ROOT / "examples" / "quickstart.yaml")
+        for document in documents:
+            if document["kind"] == "ScalableTopicConnection":
+                document["spec"]["adminUrl"] = self._pulsar.admin_url
+        return yaml.safe_dump_all(documents)
+
+    def _operate(self, manifest: dict[str, Any]) -> None:
+        name, kind = manifest["metadata"]["name"], manifest["spec"]["type"]
+        started = time.monotonic()
+        self._kubectl("apply", "-f", "-", manifest=yaml.safe_dump(manifest))
+        self._wait(f"{name} has ended", lambda: self._phase(name) in ("Succeeded", "Failed"))
+        status = self._kubectl.object("segmentoperation", name)["status"]
+        seconds = time.monotonic() - started
+        self._console.print(Text(f"{kind} {name}: {status['phase']} in {seconds:.1f} s: {status['message']}"))
+        if status["phase"] != "Succeeded":
+            raise DevError(f"{name} failed: {status['message']}")
+        self._layouts.append(self._layout())
+
+    def _compare(self) -> None:
+        """What the record says beside what the broker has; raises DevError where they differ."""
+        self._console.rule("what the status says, and what the broker really has")
+        table = Table("segment", "range", "status says", "broker says", "cursors on the broker", box=None)
+        name = TopicName.parse(f"public/default/{TOPIC}")
+        layout = self._layout()
+        differ = []
+        for segment in layout.segments.values():
+            topic = classic_segment_name(name, segment.hash_range, segment.segment_id)
+            broker = self._ask(f"{topic.replace('://', '/')}/internalStats")
+            state = "sealed" if broker["state"] == "Terminated" else "open"
+            wanted = "open" if segment.is_active else "sealed"
+            if state != wanted or sorted(broker["cursors"]) != ["audit", "billing"]:
+                differ.append(topic)
+            table.add_row(
+                str(segment.segment_id),
+                escape(str(segment.hash_range)),
+                segment.state.value,
+                f"{state} at {broker['lastConfirmedEntry']}",
+                ", ".join(sorted(broker["cursors"])),
+            )
+        self._console.print(table)
+        if differ:
+            raise DevError(f"record and broker differ in {', '.join(differ)}")
+        self._console.print(f"{len(layout.segments)} segments: record and broker agree")
+
+    def _layout(self) -> SegmentLayout:
+        return from_record(self._kubectl.object("scalabletopic", TOPIC)["status"]["layout"])
+
+    def _phase(self, name: str) -> str:
+        return str(self._kubectl.object("segmentoperation", name).get("status", {}).get("phase", ""))
+
+    def _is_ready(self, kind: str, name: str) -> bool:
+        conditions = self._kubectl.object(kind, name).get("status", {}).get("conditions", [])
+        return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+    def _show(self, *arguments: str) -> None:
+        self._console.rule(f"kubectl {' '.join(arguments[:2])}")
+        self._console.print(Text(self._kubectl(*arguments).rstrip()), soft_wrap=True)
+
+    def _ask(self, path: str) -> dict[str, Any]:
+        request = urllib.request.Request(
+            f"{self._pulsar.admin_url}/admin/v2/{path}",
+            headers={"Authorization": f"Bearer {self._pulsar.superuser_token}"},
+        )
+        with urllib.request.urlopen(request, timeout=20) as response:
+            found: dict[str, Any] = json.load(response)
+            return found
+
+    def _wait(self, what: str, holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while not holds():
+            if time.monotonic() > deadline:
+                raise DevError(f"not within {_WAIT_SECONDS:.0f} s: {what}")
+            time.sleep(0.1)
+
+
+def _documents(file: Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(file.read_text()) if document]
+
+
+@contextmanager
+def _operator(kubeconfig: Path, log_file: Path) -> Iterator[None]:
+    """The operator as a process of its own, ended whatever happens; its log is shown if it fails."""
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scalable_topics_operator", "--bind-port=0"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=os.environ | {"KUBECONFIG": str(kubeconfig)},
+        )
+        try:
+            yield
+        except DevError:
+            sys.stderr.write("".join(log_file.read_text().splitlines(keepends=True)[-30:]))
+            raise
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

@@ -1,0 +1,303 @@
+"""One local cluster: a control plane and brokers in a directory of their own, beside any number of others."""
+
+import json
+import os
+import secrets
+import shlex
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from dev import artifacts, brokers, kubernetes, prerequisites
+from dev.broker_settings import Profile
+from dev.brokers import Pulsar
+from dev.cache import cache_root, file_lock
+from dev.console import say
+from dev.errors import DevError, PortClashError
+from dev.jvm import Jvm
+from dev.kubernetes import Kubernetes
+from dev.ports import PortReservations
+from dev.processes import ProcessTable
+from dev.workspace import Workspace
+
+RUN_VARIABLE = "SCALABLE_TOPICS_RUN"
+START_ATTEMPTS = 3
+STATE_FILE = "instance.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What an instance consists of.
+
+    Attributes:
+        kubernetes: whether there is a control plane.
+        brokers: number of brokers, 0 to 2. Two share a ZooKeeper and a bookie; one is a standalone.
+        profile: settings of the brokers.
+    """
+
+    kubernetes: bool = True
+    brokers: int = 1
+    profile: Profile = Profile.ORDINARY
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.brokers <= brokers.MAXIMUM_BROKERS:
+            raise DevError(f"an instance has 0 to {brokers.MAXIMUM_BROKERS} brokers, not {self.brokers}")
+
+    def __str__(self) -> str:
+        control_plane = "a control plane" if self.kubernetes else "no control plane"
+        return f"{control_plane} and {self.brokers} broker(s), profile {self.profile}"
+
+    def port_names(self) -> list[str]:
+        """Return the names of the ports needed."""
+        control_plane = kubernetes.PORT_NAMES if self.kubernetes else ()
+        return [*control_plane, *(brokers.port_names(self.brokers) if self.brokers else ())]
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceState:
+    """What is recorded of an instance from its start until its data is removed."""
+
+    shape: Shape
+    ports: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, file: Path) -> "InstanceState | None":
+        """Read a state file; None if there is none."""
+        try:
+            content = json.loads(file.read_text())
+        except FileNotFoundError:
+            return None
+        shape = content["shape"]
+        profile = Profile(shape["profile"])
+        return cls(Shape(shape["kubernetes"], shape["brokers"], profile), content["ports"])
+
+    def write(self, file: Path) -> None:
+        """Write the state file in one step."""
+        unfinished = file.with_suffix(".new")
+        unfinished.write_text(json.dumps(asdict(self), indent=2))
+        unfinished.rename(file)
+
+
+def run_root() -> Path:
+    """Return the directory of all instances: `$SCALABLE_TOPICS_RUN`, else `instances` in the cache."""
+    if configured := os.environ.get(RUN_VARIABLE):
+        return Path(configured).expanduser().resolve()
+    return cache_root() / "instances"
+
+
+class LocalCluster:
+    """One instance. As a context manager it is started on entry, and stopped and removed on exit.
+
+    Args:
+        name: tells instances apart; a plain file name.
+        shape: what it consists of. An instance that exists keeps its own shape.
+    """
+
+    def __init__(self, name: str = "default", shape: Shape = Shape()) -> None:
+        if not name or Path(name).name != name or name.startswith("."):
+            raise DevError(f"an instance name is a plain file name, not {name!r}")
+        prerequisites.require_linux()
+        self.name = name
+        self.directory = run_root() / name
+        self._shape = shape
+        self._processes = ProcessTable(self.directory / "pids", self.directory / "logs")
+        self._reservations = PortReservations(cache_root() / "ports", self._state_file)
+
+    @classmethod
+    def private(cls, shape: Shape) -> "LocalCluster":
+        """Return an instance under a name that nobody else has."""
+        return cls(f"private-{os.getpid()}-{secrets.token_hex(4)}", shape)
+
+    @classmethod
+    def all(cls) -> "list[LocalCluster]":
+        """Return the instances that are there, running or with kept data."""
+        return [cls(file.parent.name) for file in sorted(run_root().glob(f"*/{STATE_FILE}"))]
+
+    @classmethod
+    def remove_leftovers(cls) -> None:
+        """Remove the logs of instances that are stopped and hold no data."""
+        for directory in run_root().glob("*/"):
+            with file_lock(cls._lock_file(directory.name)):
+                if not (directory / STATE_FILE).exists():
+                    shutil.rmtree(directory)
+                    cls._lock_file(directory.name).unlink()
+
+    @cached_property
+    def kubernetes(self) -> Kubernetes:
+        """The control plane."""
+        state = self._recorded()
+        if not state.shape.kubernetes:
+            raise DevError(f"instance {self.name} has no control plane")
+        return Kubernetes(self.name, artifacts.kube_programs(), self._workspace("kubernetes", state))
+
+    @cached_property
+    def pulsar(self) -> Pulsar:
+        """The brokers."""
+        state = self._recorded()
+        if not state.shape.brokers:
+            raise DevError(f"instance {self.name} has no brokers")
+        workspace = self._workspace("pulsar", state)
+        jvm = Jvm(prerequisites.java().executable, artifacts.pulsar_jars(), workspace.directory)
+        return Pulsar(jvm, workspace, state.shape.brokers, state.shape.profile)
+
+    @property
+    def shape(self) -> Shape:
+        """What it consists of: as recorded if it exists, else as asked for."""
+        state = InstanceState.read(self._state_file)
+        return state.shape if state else self._shape
+
+    @property
+    def environment_file(self) -> Path:
+        """A file for the shell's `.` command that exports `environment()`."""
+        return self.directory / "env"
+
+    @property
+    def logs(self) -> Path:
+        """The directory of the servers' logs."""
+        return self.directory / "logs"
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that describe the instance."""
+        variables: dict[str, str] = {}
+        if self.shape.kubernetes:
+            variables |= self.kubernetes.access.environment() | {"KUBECTL": str(self.kubernetes.kubectl)}
+        if self.shape.brokers:
+            variables |= self.pulsar.access.environment()
+        return variables
+
+    def running(self) -> dict[str, int]:
+        """Return the pid of each server process that is running."""
+        identities = {name: self._processes.identity(name) for name in self._processes.names()}
+        return {name: identity.pid for name, identity in identities.items() if identity is not None}
+
+    def start(self) -> None:
+        """Start what is not running, on kept data if there is some, and wait until all of it serves.
+
+        Raises:
+            DevError: it could not be started; nothing is left running. Or it exists in another shape.
+        """
+        with self._lock():
+            state = InstanceState.read(self._state_file)
+            if state is not None:
+                self._require_shape(state.shape)
+                self._start_parts(state.shape)
+                return
+            for attempt in range(1, START_ATTEMPTS + 1):
+                try:
+                    self._start_fresh()
+                    return
+                except PortClashError as clash:
+                    if attempt == START_ATTEMPTS:
+                        raise
+                    say(f"{clash}; trying other ports")
+
+    def stop(self, *, keep_data: bool = False, keep_logs: bool = True) -> None:
+        """Stop every server of the instance. Harmless when none is running.
+
+        Args:
+            keep_data: keep data, credentials and ports for the next `start`.
+            keep_logs: keep the logs when the data is removed.
+        """
+        with self._lock():
+            self._stop_processes()
+            if not keep_data:
+                self._remove(keep_logs=keep_logs)
+                self._lock_file(self.name).unlink()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop(keep_logs=error is not None)
+
+    def _start_fresh(self) -> None:
+        self._remove(keep_logs=False)
+        self.directory.mkdir(parents=True)
+        InstanceState(self._shape).write(self._state_file)
+        try:
+            ports = self._reservations.reserve(self._shape.port_names())
+            InstanceState(self._shape, ports).write(self._state_file)
+            self._start_parts(self._shape)
+        except BaseException:
+            self._remove(keep_logs=True)
+            raise
+
+    def _start_parts(self, shape: Shape) -> None:
+        starts: list[Callable[[], None]] = []
+        if shape.kubernetes:
+            starts.append(self.kubernetes.start)
+        if shape.brokers:
+            starts.append(self.pulsar.start)
+        try:
+            self._start_together(starts)
+        except BaseException:
+            self._stop_processes()
+            raise
+        lines = (f"export {name}={shlex.quote(value)}\n" for name, value in self.environment().items())
+        self.environment_file.write_text("".join(lines))
+
+    def _start_together(self, starts: list[Callable[[], None]]) -> None:
+        with ThreadPoolExecutor() as pool:
+            try:
+                for outcome in as_completed([pool.submit(start) for start in starts]):
+                    outcome.result()
+            except BaseException:
+                # Whoever still waits for a server sees it end, and gives up.
+                self._stop_processes()
+                raise
+
+    def _stop_processes(self) -> None:
+        for waves in zip_longest(kubernetes.STOP_WAVES, brokers.STOP_WAVES, fillvalue=()):
+            self._processes.stop(*(name for wave in waves for name in wave))
+
+    def _remove(self, *, keep_logs: bool) -> None:
+        self.__dict__.pop("kubernetes", None)
+        self.__dict__.pop("pulsar", None)
+        state = InstanceState.read(self._state_file)
+        if state is not None:
+            self._reservations.release(state.ports.values())
+        kept = {self.logs} if keep_logs else set()
+        for entry in set(self.directory.glob("*")) - kept:
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        if self.directory.is_dir() and not any(self.directory.iterdir()):
+            self.directory.rmdir()
+
+    def _workspace(self, part: str, state: InstanceState) -> Workspace:
+        return Workspace(self.directory / part, state.ports, self._reservations, self._processes)
+
+    def _require_shape(self, recorded: Shape) -> None:
+        if recorded != self._shape:
+            raise DevError(
+                f"instance {self.name} exists with {recorded}, not with {self._shape}:"
+                " stop it first, or use another name"
+            )
+
+    def _recorded(self) -> InstanceState:
+        state = InstanceState.read(self._state_file)
+        if state is None:
+            raise DevError(f"instance {self.name} is not there: start it first")
+        return state
+
+    @property
+    def _state_file(self) -> Path:
+        return self.directory / STATE_FILE
+
+    def _lock(self) -> AbstractContextManager[None]:
+        return file_lock(self._lock_file(self.name))
+
+    @staticmethod
+    def _lock_file(name: str) -> Path:
+        return run_root() / f".{name}.lock"

@@ -1,0 +1,73 @@
+"""One admin call and its answer, as values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scalable_topics_operator.backends.admin.reasons import About, plain
+from scalable_topics_operator.operations.errors import BackendUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One admin call.
+
+    Args:
+        operation: short constant name, used as a metric label.
+        method: HTTP method.
+        path: path from `paths`, already quoted.
+        target: the object the call is about, for error texts.
+        about: kind of that object.
+        query: query parameters.
+        body: sent as JSON unless it is None.
+        idempotent: may be repeated after a failure with an unknown outcome.
+        allow: statuses besides 2xx that the caller handles itself.
+        right: the right the call needs, named when it is denied.
+    """
+
+    operation: str
+    method: str
+    path: str
+    target: str
+    about: About
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    idempotent: bool = True
+    allow: frozenset[int] = frozenset()
+    right: str | None = None
+
+    @property
+    def what(self) -> str:
+        """Operation and object, for error texts."""
+        return f"{self.operation} {plain(self.target)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered.
+
+    Args:
+        status: HTTP status.
+        text: the body if the status is a success.
+        reason: the server's explanation if it is not.
+        location: where a redirect leads.
+        retry_after: the `Retry-After` header.
+    """
+
+    status: int
+    text: str = ""
+    reason: str = ""
+    location: str = ""
+    retry_after: str | None = None
+
+    def json(self, what: str) -> Any:
+        """The body as JSON, None if it is empty. Raises BackendUnavailable, naming `what`, if it is not JSON."""
+        if not self.text.strip():
+            return None
+        try:
+            return json.loads(self.text)
+        except ValueError:
+            raise BackendUnavailable(f"{what}: the answer is not JSON") from None

@@ -1,0 +1,174 @@
+"""One HTTP exchange with one server: bounded, without redirects, proxies or cookies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+
+import aiohttp
+from aiohttp import ClientHandlerType, ClientMiddlewareType
+from yarl import URL
+
+from scalable_topics_operator.backends.admin.call import Answer, Call
+from scalable_topics_operator.backends.admin.credentials import Credentials
+from scalable_topics_operator.backends.admin.origins import Origin
+from scalable_topics_operator.backends.admin.reasons import plain, reason_of
+from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
+
+_ERROR_BODY_BYTES = 64 * 1024
+
+
+class ExchangeFailed(Exception):
+    """No complete answer came.
+
+    Args:
+        text: which call, which server and what happened; holds no secret.
+        unsent: the request certainly did not reach the server.
+        tls: the TLS handshake failed, so other credentials may help.
+    """
+
+    def __init__(self, text: str, *, unsent: bool = False, tls: bool = False) -> None:
+        super().__init__(text)
+        self.unsent = unsent
+        self.tls = tls
+
+    @property
+    def error(self) -> BackendUnavailable:
+        """The error to raise when the call is given up."""
+        return BackendUnavailable(str(self))
+
+
+class Wire:
+    """Connections to the servers of one cluster.
+
+    Args:
+        max_concurrent_requests: requests open at once; more wait for their turn.
+        request_timeout_seconds: bound of one exchange, connecting and reading included.
+        max_body_bytes: larger answers are refused.
+    """
+
+    def __init__(self, max_concurrent_requests: int, request_timeout_seconds: float, max_body_bytes: int) -> None:
+        self._limit = max_concurrent_requests
+        self._timeout_seconds = request_timeout_seconds
+        self._max_body_bytes = max_body_bytes
+        self._permits = asyncio.Semaphore(max_concurrent_requests)
+        self._session: aiohttp.ClientSession | None = None
+        self._tls: tuple[object, ssl.SSLContext] | None = None
+        self._tls_lock = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def exchange(self, call: Call, url: str, origin: Origin, credentials: Credentials) -> Answer:
+        """Send `call` with the credentials to `url`, which lies on `origin`, and read the answer.
+
+        Raises ExchangeFailed, or BackendRefused for unusable TLS material or an answer beyond all bounds.
+        """
+        headers = {"Accept": "application/json", **credentials.headers()}
+        data: bytes | None = None
+        if call.body is not None:
+            headers["Content-Type"] = "application/json"
+            data = json.dumps(call.body, ensure_ascii=False, separators=(",", ":")).encode()
+        tls: ssl.SSLContext | bool = True
+        if origin.scheme == "https":
+            tls = await self._ssl_context(call, credentials)
+        try:
+            async with (
+                self._permits,
+                asyncio.timeout(self._timeout_seconds),
+                self._opened().request(
+                    call.method,
+                    URL(url, encoded=True),
+                    data=data,
+                    headers=headers,
+                    # Brokers answer 415 to the type that would be put on a request without a body.
+                    skip_auto_headers=("Content-Type", "User-Agent"),
+                    allow_redirects=False,
+                    ssl=tls,
+                    middlewares=(_send_once(),),
+                ) as response,
+            ):
+                return await self._read(call, response, credentials)
+        except TimeoutError:
+            text = f"{call.what}: no answer from {origin} in {self._timeout_seconds:g} s"
+            raise ExchangeFailed(text) from None
+        except aiohttp.ClientConnectorError as error:
+            text = f"{call.what}: cannot connect to {origin}: {_problem(error, credentials)}"
+            raise ExchangeFailed(text, unsent=True, tls=isinstance(error, aiohttp.ClientSSLError)) from None
+        except (aiohttp.ClientError, OSError) as error:
+            text = f"{call.what}: talking to {origin} failed: {_problem(error, credentials)}"
+            raise ExchangeFailed(text, tls=isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError))) from None
+
+    async def _read(self, call: Call, response: aiohttp.ClientResponse, credentials: Credentials) -> Answer:
+        failed = response.status >= 300
+        limit = _ERROR_BODY_BYTES if failed else self._max_body_bytes
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > limit:
+                if not failed:
+                    raise BackendRefused(f"{call.what}: the answer is larger than {limit} bytes")
+                break
+        text = bytes(body[:limit]).decode("utf-8", "replace")
+        if not failed:
+            return Answer(response.status, text)
+        return Answer(
+            response.status,
+            reason=reason_of(response.status, response.content_type, _scrubbed(text, credentials)),
+            location=response.headers.get("Location", ""),
+            retry_after=response.headers.get("Retry-After"),
+        )
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._limit, ttl_dns_cache=10),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None),
+                # A proxy from the environment would see the credentials.
+                trust_env=False,
+            )
+        return self._session
+
+    async def _ssl_context(self, call: Call, credentials: Credentials) -> ssl.SSLContext:
+        material = (credentials.certificate, credentials.trusted_ca_pem, credentials.verify_hostname)
+        async with self._tls_lock:
+            if self._tls is None or self._tls[0] != material:
+                try:
+                    context = await asyncio.to_thread(credentials.ssl_context)
+                except ValueError as error:
+                    raise BackendRefused(f"{call.what}: {error}") from None
+                self._tls = (material, context)
+            return self._tls[1]
+
+
+def _send_once() -> ClientMiddlewareType:
+    # The library would send a call again by itself when the connection breaks: no concern of its own, as not
+    # every call bears that.
+    sent = False
+
+    async def send(request: aiohttp.ClientRequest, handler: ClientHandlerType) -> aiohttp.ClientResponse:
+        nonlocal sent
+        if sent:
+            raise aiohttp.ClientConnectionError("the connection was closed without an answer")
+        sent = True
+        return await handler(request)
+
+    return send
+
+
+def _problem(error: BaseException, credentials: Credentials) -> str:
+    cause = getattr(error, "os_error", None) or error
+    return plain(_scrubbed(str(cause) or type(cause).__name__, credentials))
+
+
+def _scrubbed(text: str, credentials: Credentials) -> str:
+    # A server may echo what it was sent.
+    for secret in credentials.secrets():
+        if secret:
+            text = text.replace(secret, "[redacted]")
+    return text

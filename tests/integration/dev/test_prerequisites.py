@@ -1,0 +1,44 @@
+"""A missing program is named in one line that says what it is for and how to get it."""
+
+from pathlib import Path
+
+import pytest
+
+from dev import prerequisites
+from dev.errors import DevError
+
+
+@pytest.mark.parametrize(
+    ("output", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment', 17),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('java version "1.8.0_401"', 1),
+        ("command not found", None),
+    ],
+)
+def test_java_version_is_read_from_what_java_prints(output: str, version: int | None) -> None:
+    assert prerequisites.java_version(output) == version
+
+
+def test_java_used_is_one_that_pulsar_runs_on() -> None:
+    java = prerequisites.java()
+    assert java.version in prerequisites.JAVA_VERSIONS
+    assert java.executable.exists()
+
+
+def test_missing_program_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DevError) as caught:
+        prerequisites.maven()
+    message = str(caught.value)
+    assert message == "mvn is needed to fetch the Pulsar jars: install it (Debian: apt-get install maven)"
+
+
+def test_go_too_old_to_fetch_its_toolchain_counts_as_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old = tmp_path / "go"
+    old.write_text("#!/bin/sh\necho go version go1.19.8 linux/amd64\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DevError, match=r"go 1\.21 or newer is needed"):
+        prerequisites.go()

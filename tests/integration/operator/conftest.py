@@ -1,0 +1,117 @@
+"""A running operator and a world for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from dev.access import KubernetesAccess, PulsarAccess
+from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.kube_login import load_endpoint
+from tests.support.crds import install_crds
+from tests.support.proxied_operator import ProxiedOperator, proxied_operator
+from tests.support.pulsar_client import PulsarClient
+from tests.support.pulsar_view import PulsarView
+from tests.support.running_operator import FAST_FLAGS, RunningOperator
+from tests.support.world import World
+from tests.support.world_making import create_namespace, make_world, random_name
+
+MakeOperator = Callable[..., Awaitable[RunningOperator]]
+
+
+async def _create_namespace(name: str) -> None:
+    async with KubeClient(load_endpoint()) as kube:
+        await create_namespace(kube, name)
+
+
+@pytest.fixture(scope="session")
+def kube_environment(kubernetes: KubernetesAccess) -> Iterator[KubernetesAccess]:
+    """The API server with our CRDs, and KUBECONFIG naming it for this process."""
+    before = os.environ.get("KUBECONFIG")
+    os.environ["KUBECONFIG"] = str(kubernetes.kubeconfig)
+    install_crds()
+    yield kubernetes
+    if before is None:
+        del os.environ["KUBECONFIG"]
+    else:
+        os.environ["KUBECONFIG"] = before
+
+
+@pytest.fixture
+async def kube(kube_environment: KubernetesAccess) -> AsyncIterator[KubeClient]:
+    """An administrator's client that refuses fields the schema does not know."""
+    async with KubeClient(load_endpoint(), field_validation="Strict") as client:
+        yield client
+
+
+@pytest.fixture
+async def view(pulsar: PulsarAccess) -> AsyncIterator[PulsarView]:
+    """A superuser's plain view of the brokers."""
+    async with PulsarView(pulsar.admin_url, pulsar.superuser_token) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def shared_operator(
+    kube_environment: KubernetesAccess, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningOperator]:
+    """One operator a test worker, with short intervals; it watches one namespace that its tests share."""
+    namespace = random_name("shared")
+    log_file = tmp_path_factory.mktemp("operator") / "operator.log"
+    operator = RunningOperator(kube_environment.kubeconfig, namespace, log_file)
+    asyncio.run(_create_namespace(namespace))
+    operator.start()
+    yield operator
+    operator.stop()
+
+
+@pytest.fixture
+async def world(
+    shared_operator: RunningOperator, kube: KubeClient, view: PulsarView, pulsar: PulsarAccess
+) -> AsyncIterator[World]:
+    """A Pulsar namespace of this test's own, and connection `pulsar` in the shared operator's namespace."""
+    world = await make_world(kube, view, pulsar, shared_operator.namespace)
+    yield world
+    await world.tidy_up()
+
+
+@pytest.fixture
+def pulsar_client(pulsar: PulsarAccess) -> Iterator[PulsarClient]:
+    """A superuser's Pulsar client, as applications use it."""
+    with PulsarClient(pulsar.service_url, pulsar.superuser_token) as client:
+        yield client
+
+
+@pytest.fixture
+async def own_operator(
+    kube_environment: KubernetesAccess, tmp_path: Path
+) -> AsyncIterator[MakeOperator]:
+    """Makes operators of this test's own, each with a namespace of its own; not started yet, killed at the end."""
+    made: list[RunningOperator] = []
+
+    async def make(flags: tuple[str, ...] = FAST_FLAGS, kubeconfig: Path | None = None) -> RunningOperator:
+        namespace = random_name("own")
+        operator = RunningOperator(
+            kubeconfig or kube_environment.kubeconfig, namespace, tmp_path / f"{namespace}.log", flags
+        )
+        await _create_namespace(namespace)
+        made.append(operator)
+        return operator
+
+    yield make
+    for operator in made:
+        operator.kill()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def bench(
+    kube_environment: KubernetesAccess, pulsar: PulsarAccess, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[ProxiedOperator]:
+    """An operator behind proxies that the tests of a module share; each leaves it as it likes, alive or dead."""
+    async with proxied_operator(pulsar, tmp_path_factory.mktemp("bench")) as made:
+        yield made

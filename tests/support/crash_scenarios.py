@@ -1,0 +1,240 @@
+"""Work that an operator is killed in the middle of: how it is asked for, when it is done, what must then be true."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
+from tests.support import manifests
+from tests.support.crash_steps import STEPS, Death, Kind, Server, Step
+from tests.support.fault_proxy import FaultProxy, Hold
+from tests.support.proxied_operator import ProxiedOperator
+from tests.support.waiting import eventually
+from tests.support.world import World, condition, is_ready, phase
+from tests.support.world_making import random_name
+
+DECLARED, FOUND, MORE = "declared", "found", "more"
+_CONFLICT = 409
+_ARRIVAL_SECONDS = 40.0
+_DONE_SECONDS = 60.0
+_INITIAL_SEGMENTS = {Kind.SPLIT: 1, Kind.REBUCKET: 1, Kind.ROLLBACK: 1, Kind.PRUNE: 1}
+_REQUESTS: dict[Kind, dict[str, Any]] = {
+    Kind.SPLIT: {"kind": "Split", "segment": 0},
+    Kind.ROLLBACK: {"kind": "Split", "segment": 0},
+    Kind.MERGE: {"kind": "Merge", "segments": [0, 1]},
+    Kind.REBUCKET: {"kind": "Rebucket", "segment": 0, "buckets": 8},
+    Kind.PRUNE: {"kind": "Prune"},
+}
+_ACTIVE_RANGES = {
+    Kind.SPLIT: ["[0000, 7fff]", "[8000, ffff]"],
+    Kind.ROLLBACK: ["[0000, 7fff]", "[8000, ffff]"],
+    Kind.PRUNE: ["[0000, 7fff]", "[8000, ffff]"],
+    Kind.MERGE: ["[0000, ffff]"],
+    Kind.REBUCKET: ["[0000, ffff]"],
+}
+_MADE_SEGMENT = re.compile(r"-segment-[0-9a-f]{4}-[0-9a-f]{4}-(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One piece of work on a topic of its own.
+
+    Args:
+        kind: which.
+        bench: the operator and its proxies.
+        name: of the ScalableTopic and, in the world's Pulsar namespace, of the topic.
+    """
+
+    kind: Kind
+    bench: ProxiedOperator
+    name: str
+
+    @classmethod
+    def of(cls, kind: Kind, bench: ProxiedOperator) -> Scenario:
+        """A scenario under a name nobody else has."""
+        return cls(kind, bench, random_name(kind.value))
+
+    @property
+    def world(self) -> World:
+        """Sees the servers directly."""
+        return self.bench.world
+
+    @property
+    def operation_name(self) -> str:
+        """Name of the SegmentOperation it is about."""
+        return f"{self.name}-op"
+
+    async def survive(self, step: Step, death: Death) -> None:
+        """Kill the operator at a step, start another, and check that the work is done as if nothing had been."""
+        await self.bench.start()
+        await self.prepare()
+        if self.kind is Kind.ROLLBACK:
+            await self._die_before_the_seal()
+        hold = self.hold(step, death)
+        if self.kind is Kind.ROLLBACK:
+            await self.bench.start()
+        else:
+            await self.ask()
+        await self._die(hold, f"{self.kind} gets to '{step.name}'")
+        if death is Death.BEFORE:
+            hold.drop()
+        elif death is Death.AFTER:
+            hold.released.set()
+        await self.bench.start()
+        await self.until_done()
+        if death is Death.LATE:
+            hold.released.set()
+            await hold.answered.wait()
+            assert hold.call is not None
+            if step.server is Server.KUBERNETES and step.method == "PATCH" and self.kind is not Kind.DELETE:
+                assert hold.call.status == _CONFLICT, f"R8: the write of a dead process was taken: {hold.call}"
+        await self.verify()
+
+    async def prepare(self) -> None:
+        """Bring a topic to where the work can be asked for."""
+        if self.kind is Kind.CREATE:
+            return
+        await self.world.apply(self._topic_manifest())
+        await self.world.until_ready(self.name)
+        for segment in await self.world.segment_topics(self.name):
+            await self.world.pulsar.create_subscription(segment, FOUND)
+
+    async def ask(self) -> None:
+        """Ask for the work."""
+        match self.kind:
+            case Kind.CREATE:
+                await self.world.apply(self._topic_manifest())
+            case Kind.SUBSCRIBE:
+                await self.world.change(TOPICS, self.name, {"subscriptions": [{"name": DECLARED}, {"name": MORE}]})
+            case Kind.UNSUBSCRIBE:
+                await self.world.change(TOPICS, self.name, {"subscriptions": [{"name": DECLARED}]})
+            case Kind.DELETE:
+                await self.world.delete(TOPICS, self.name)
+            case _:
+                if self.kind is Kind.PRUNE:
+                    # Right before the prune, so that the prune is not overtaken by the operator's own.
+                    split = manifests.operation(f"a-split-of-{self.name}", self.name, "Split", segment=0)
+                    await self.world.apply(split)
+                request = dict(_REQUESTS[self.kind])
+                await self.world.apply(
+                    manifests.operation(self.operation_name, self.name, request.pop("kind"), **request)
+                )
+
+    def hold(self, step: Step, death: Death) -> Hold:
+        """Hold the step's call when it comes."""
+        step = step.for_topic(self.name)
+        return self._proxy(step.server).hold(
+            step.method, step.path, body=step.body, after=death is Death.AFTER, skip=step.number
+        )
+
+    async def until_done(self) -> None:
+        """Wait until the work is done."""
+        match self.kind:
+            case Kind.CREATE | Kind.SUBSCRIBE | Kind.UNSUBSCRIBE:
+                await self.world.until_ready(self.name, within_seconds=_DONE_SECONDS)
+            case Kind.DELETE:
+                await self.world.until_gone(TOPICS, self.name, within_seconds=_DONE_SECONDS)
+            case _:
+                body = await self.world.until_ended(self.operation_name, within_seconds=_DONE_SECONDS)
+                assert phase(body) == "Succeeded", body["status"]
+                await self.world.until_ready(self.name, within_seconds=_DONE_SECONDS)
+
+    async def verify(self) -> None:
+        """Check that the work was done once and completely, and that nothing is left of what died."""
+        if self.kind is Kind.DELETE:
+            await eventually(self._nothing_left, what=f"all topics of {self.name} are gone")
+            return
+        await eventually(self._disagreement, lambda why: not why, what=f"brokers and record of {self.name} agree")
+        body = await self.world.get(TOPICS, self.name)
+        assert is_ready(body)
+        assert condition(body, "Stalled")["status"] == "False"
+        self._check_ids()
+        if self.kind in _REQUESTS:
+            await self._check_operation(body)
+        await self.world.delete(TOPICS, self.name)
+
+    def steps_of(self, kind: Kind) -> list[Step]:
+        """The steps of a kind for this topic."""
+        return [step.for_topic(self.name) for step in STEPS[kind]]
+
+    def _topic_manifest(self) -> manifests.Manifest:
+        subscriptions: list[dict[str, str]] = [{"name": DECLARED}]
+        if self.kind is Kind.UNSUBSCRIBE:
+            subscriptions.append({"name": MORE, "deletionPolicy": "Delete"})
+        manifest = manifests.topic(
+            self.name,
+            f"{self.world.pulsar_namespace}/{self.name}",
+            initial=_INITIAL_SEGMENTS.get(self.kind, 2),
+            permissions=[{"role": "client", "actions": ["consume", "produce"]}],
+            deletionPolicy="Delete" if self.kind is Kind.DELETE else "Retain",
+        )
+        manifest["spec"]["subscriptions"] = subscriptions
+        return manifest
+
+    async def _die_before_the_seal(self) -> None:
+        """Leave a split behind that has made its children and no more."""
+        first_cursor = next(step for step in STEPS[Kind.SPLIT] if step.name == "last cursor made")
+        hold = self.hold(first_cursor, Death.AFTER)
+        await self.ask()
+        await self._die(hold, "the split has made its children")
+        hold.released.set()
+
+    async def _die(self, hold: Hold, what: str) -> None:
+        try:
+            await asyncio.wait_for(hold.arrived.wait(), _ARRIVAL_SECONDS)
+        except TimeoutError:
+            raise AssertionError(
+                f"{what}: not within {_ARRIVAL_SECONDS:.0f} s\n{self.bench.operator.log_text()[-2000:]}"
+            ) from None
+        self.bench.operator.kill()
+
+    def _proxy(self, server: Server) -> FaultProxy:
+        return self.bench.kube if server is Server.KUBERNETES else self.bench.admin
+
+    async def _disagreement(self) -> str:
+        wanted = {DECLARED} if self.kind is Kind.CREATE else {DECLARED, FOUND}
+        if self.kind is Kind.SUBSCRIBE:
+            wanted |= {MORE}
+        try:
+            await self.world.assert_brokers_agree(self.name, self.name, wanted)
+            if self.kind is Kind.UNSUBSCRIBE:
+                for segment in await self.world.segment_topics(self.name):
+                    assert MORE not in await self.world.pulsar.subscriptions(segment)
+        except AssertionError as difference:
+            return str(difference) or "they differ"
+        return ""
+
+    async def _nothing_left(self) -> bool:
+        claim = self.world.topic_name(self.name).persistent
+        return not await self.world.segment_topics(self.name) and not await self.world.pulsar.exists(claim)
+
+    def _check_ids(self) -> None:
+        """R9: no id of a segment was ever used by two operations."""
+        users: dict[int, set[str]] = defaultdict(set)
+        for call in self.bench.admin.writes():
+            made = _MADE_SEGMENT.search(call.path) if f"/{self.name}-segment-" in call.path else None
+            if made and call.method == "PUT":
+                record = json.loads(json.loads(call.body)["scalabletopics.io/segment"])
+                users[int(made[1])].add(record["operation"])
+        assert users
+        assert all(len(operations) == 1 for operations in users.values()), dict(users)
+
+    async def _check_operation(self, topic: dict[str, Any]) -> None:
+        """Hazard C29: it was done once, under the ids that its journal had reserved, and nothing was done besides."""
+        operation = await self.world.get(SEGMENT_OPERATIONS, self.operation_name)
+        about_it = [action for action in topic["status"]["actions"] if action["request"]["name"] == self.operation_name]
+        done = [action for action in about_it if action["result"] == "Succeeded"]
+        assert [action["id"] for action in done] == [operation["status"]["operationId"]]
+        assert done[0]["children"] == operation["status"].get("children", [])
+        assert {action["result"] for action in about_it} <= {"Succeeded", "RolledBack"}
+        layout = await self.world.layout(self.name)
+        given_up = {child for action in about_it if action["result"] == "RolledBack" for child in action["children"]}
+        assert not given_up & layout.segments.keys(), "R9: an id that was given up is in use"
+        assert [str(segment.hash_range) for segment in layout.active] == _ACTIVE_RANGES[self.kind]
+        if self.kind is Kind.REBUCKET:
+            assert layout.active[0].buckets == 8

@@ -1,0 +1,63 @@
+"""Manifests as a user would write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+API_VERSION = "scalabletopics.io/v1alpha1"
+Manifest = dict[str, Any]
+
+
+def secret(name: str, **data: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
+
+
+def connection(name: str, admin_url: str, secret_name: str = "pulsar-token", **spec: Any) -> Manifest:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ScalableTopicConnection",
+        "metadata": {"name": name},
+        "spec": {
+            "adminUrl": admin_url,
+            "auth": {"token": {"secretRef": {"name": secret_name}}},
+            "probeIntervalSeconds": 5,
+            **spec,
+        },
+    }
+
+
+def topic(
+    name: str,
+    topic_name: str,
+    *,
+    connection_name: str = "pulsar",
+    initial: int = 1,
+    subscriptions: Iterable[str] = (),
+    **spec: Any,
+) -> Manifest:
+    segments = {"initial": initial, **spec.pop("segments", {})}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ScalableTopic",
+        "metadata": {"name": name},
+        "spec": {
+            "topic": topic_name,
+            "connectionRef": {"name": connection_name},
+            "segments": segments,
+            "subscriptions": [{"name": subscription} for subscription in subscriptions],
+            **spec,
+        },
+    }
+
+
+def operation(name: str, topic_name: str, kind: str, *, dry_run: bool = False, **block: Any) -> Manifest:
+    spec: dict[str, Any] = {"scalableTopic": topic_name, "type": kind, "dryRun": dry_run}
+    if block:
+        spec[kind.lower()] = block
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "SegmentOperation",
+        "metadata": {"name": name},
+        "spec": spec,
+    }

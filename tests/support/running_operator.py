@@ -1,0 +1,107 @@
+"""The operator as its own process, as it runs in production, that a test may stop or kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 20.0
+FAST_FLAGS = (
+    "--relist-seconds=20",
+    "--drift-seconds=3",
+    "--prune-seconds=1",
+    "--settle-window-seconds=0",
+    "--force-delete-after-seconds=5",
+)
+
+
+class RunningOperator:
+    """One operator process.
+
+    Args:
+        kubeconfig: how it reaches the API server.
+        namespace: the one Kubernetes namespace it watches and keeps its installation record in.
+        log_file: where its logs go; several lives append to it.
+        flags: after the defaults, so that they win.
+    """
+
+    def __init__(self, kubeconfig: Path, namespace: str, log_file: Path, flags: tuple[str, ...] = FAST_FLAGS) -> None:
+        self.namespace = namespace
+        self.log_file = log_file
+        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+        self._flags = (
+            f"--namespaces={namespace}",
+            f"--operator-namespace={namespace}",
+            "--bind-port=0",
+            "--log-level=DEBUG",
+            *flags,
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        self._read_from = 0
+
+    def start(self) -> None:
+        """Start it and wait until it has listed all objects. From a coroutine, call it in a thread."""
+        self._read_from = self.log_file.stat().st_size if self.log_file.exists() else 0
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "scalable_topics_operator", *self._flags],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment,
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while "work begins" not in self._new_log():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"the operator did not come up:\n{self._new_log()[-4000:]}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """SIGTERM, and wait for a clean end."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        code = self._process.wait(timeout=_STOP_SECONDS)
+        if code != 0:
+            raise RuntimeError(f"the operator ended with {code}:\n{self._new_log()[-4000:]}")
+
+    def kill(self) -> None:
+        """SIGKILL, in the middle of whatever it does."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        if self._process is None:
+            raise RuntimeError("the operator is not started")
+        return self._process.pid
+
+    @property
+    def metrics_url(self) -> str:
+        """Base URL of its metrics and health page."""
+        for line in self._new_log().splitlines():
+            message = json.loads(line)["message"] if line.startswith("{") else line
+            if message.startswith("metrics and health on "):
+                return "http://" + message.removeprefix("metrics and health on ")
+        raise RuntimeError("the operator has not said where its metrics are")
+
+    def log_text(self) -> str:
+        """All it has logged, over all its lives."""
+        return self.log_file.read_text()
+
+    def _new_log(self) -> str:
+        return self.log_file.read_bytes()[self._read_from :].decode()
