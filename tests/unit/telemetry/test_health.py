@@ -1,0 +1,48 @@
+"""Health tied to real work."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, why_unhealthy
+from scalable_topics_operator.telemetry.logs import JsonFormatter
+
+WELL = Pulse(synced=True, list_age_seconds=10, oldest_wait_seconds=0, longest_work_seconds=0)
+
+
+def test_a_process_at_work_is_well() -> None:
+    assert why_unhealthy(WELL, PulseLimits()) == []
+
+
+@pytest.mark.parametrize(
+    ("pulse", "word"),
+    [
+        (Pulse(True, 4000, 0, 0), "list"),
+        (Pulse(True, 10, 400, 0), "worker"),
+        (Pulse(True, 10, 0, 1000), "reconcile"),
+    ],
+)
+def test_each_way_of_being_stuck_is_told(pulse: Pulse, word: str) -> None:
+    problems = why_unhealthy(pulse, PulseLimits())
+    assert len(problems) == 1
+    assert word in problems[0]
+
+
+def test_an_api_server_that_is_not_there_yet_is_no_reason_for_a_restart() -> None:
+    assert why_unhealthy(Pulse(False, 99999, 0, 0), PulseLimits()) == []
+
+
+def test_logs_are_json_with_their_extra_fields_and_errors() -> None:
+    try:
+        raise ValueError("broken")
+    except ValueError as error:
+        record = logging.LogRecord(
+            "x", logging.ERROR, "f", 1, "%s failed", ("it",), (type(error), error, error.__traceback__)
+        )
+    record.topic = "orders"
+    entry = json.loads(JsonFormatter().format(record))
+    assert (entry["level"], entry["message"], entry["topic"]) == ("ERROR", "it failed", "orders")
+    assert "ValueError: broken" in entry["exception"]
