@@ -70,12 +70,12 @@ test-conformance: $(ENVIRONMENT) ## Cases of the peer implementation
 .PHONY: test-integration
 test-integration: $(ENVIRONMENT) ## Tests on a real API server and a real broker (PROFILE=)
 	$(PYTHON) -m dev run --brokers 1 --profile $(PROFILE) -- \
-	    $(PYTEST) tests/integration -m 'not two_brokers' -n $(INTEGRATION_WORKERS)
+	    $(PYTEST) tests/integration -m 'not two_brokers' -n $(INTEGRATION_WORKERS) --dist worksteal
 
 .PHONY: test-two-brokers
 test-two-brokers: $(ENVIRONMENT) ## Tests that need two brokers (PROFILE=)
 	$(PYTHON) -m dev run --brokers 2 --profile $(PROFILE) -- \
-	    $(PYTEST) tests/integration -m two_brokers -n $(INTEGRATION_WORKERS)
+	    $(PYTEST) tests/integration -m two_brokers -n $(INTEGRATION_WORKERS) --dist worksteal
 
 .PHONY: bench
 bench: $(ENVIRONMENT) ## Measurements, on a cluster of their own (BROKERS=, PROFILE=)
@@ -107,5 +107,5 @@ $(ENVIRONMENT): pyproject.toml uv.lock
 	        "$(CACHE)/uv/bin/python" -m pip install --quiet uv; \
 	    fi; \
 	fi; \
-	"$$uv" sync --frozen --extra operator --extra dev
+	"$$uv" sync --quiet --frozen --extra operator --extra dev
 	@touch $@

@@ -8,9 +8,10 @@ import time
 from dev import artifacts, prerequisites
 from dev.access import existing_cluster
 from dev.broker_settings import Profile
+from dev.cache import cache_root
 from dev.console import say
 from dev.errors import DevError
-from dev.instance import LocalCluster, Shape
+from dev.instance import LocalCluster, Shape, pulsar_jvm
 from dev.run import run_with_cluster
 
 
@@ -80,7 +81,9 @@ def clean(_arguments: argparse.Namespace) -> int:
 def build(_arguments: argparse.Namespace) -> int:
     """Build or fetch what instances run."""
     print(f"Kubernetes programs: {artifacts.kube_programs()}")
-    print(f"Pulsar jars: {artifacts.pulsar_jars()}")
+    jvm = pulsar_jvm(cache_root())
+    print(f"Pulsar jars: {jvm.jars}")
+    print(f"Java: {jvm.executable} {' '.join(jvm.options)}")
     return 0
 
 

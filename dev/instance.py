@@ -19,6 +19,7 @@ from dev import artifacts, brokers, kubernetes, prerequisites
 from dev.broker_settings import Profile
 from dev.brokers import Pulsar
 from dev.cache import cache_root, file_lock
+from dev.class_archive import with_class_archive
 from dev.console import say
 from dev.errors import DevError, PortClashError
 from dev.jvm import Jvm
@@ -28,6 +29,7 @@ from dev.processes import ProcessTable
 from dev.workspace import Workspace
 
 RUN_VARIABLE = "SCALABLE_TOPICS_RUN"
+PRIVATE_PREFIX = "private-"
 START_ATTEMPTS = 3
 STATE_FILE = "instance.json"
 
@@ -85,6 +87,12 @@ class InstanceState:
         unfinished.rename(file)
 
 
+def pulsar_jvm(directory: Path) -> Jvm:
+    """Return what runs Pulsar servers, built and fetched as needed; it keeps its own files in `directory`."""
+    java = prerequisites.java()
+    return with_class_archive(Jvm(java.executable, artifacts.pulsar_jars(), directory), java)
+
+
 def run_root() -> Path:
     """Return the directory of all instances: `$SCALABLE_TOPICS_RUN`, else `instances` in the cache."""
     if configured := os.environ.get(RUN_VARIABLE):
@@ -112,8 +120,16 @@ class LocalCluster:
 
     @classmethod
     def private(cls, shape: Shape) -> "LocalCluster":
-        """Return an instance under a name that nobody else has."""
-        return cls(f"private-{os.getpid()}-{secrets.token_hex(4)}", shape)
+        """Return an instance of this process alone, under a name that nobody else has."""
+        return cls(f"{PRIVATE_PREFIX}{os.getpid()}-{secrets.token_hex(4)}", shape)
+
+    @classmethod
+    def stop_orphans(cls) -> None:
+        """Stop the private instances whose process is gone; their logs stay."""
+        for cluster in cls.all():
+            owner = cluster.name.removeprefix(PRIVATE_PREFIX).partition("-")[0]
+            if cluster.name.startswith(PRIVATE_PREFIX) and not Path(f"/proc/{owner}").exists():
+                cluster.stop()
 
     @classmethod
     def all(cls) -> "list[LocalCluster]":
@@ -144,8 +160,7 @@ class LocalCluster:
         if not state.shape.brokers:
             raise DevError(f"instance {self.name} has no brokers")
         workspace = self._workspace("pulsar", state)
-        jvm = Jvm(prerequisites.java().executable, artifacts.pulsar_jars(), workspace.directory)
-        return Pulsar(jvm, workspace, state.shape.brokers, state.shape.profile)
+        return Pulsar(pulsar_jvm(workspace.directory), workspace, state.shape.brokers, state.shape.profile)
 
     @property
     def shape(self) -> Shape:
@@ -185,7 +200,8 @@ class LocalCluster:
         """
         with self._lock():
             state = InstanceState.read(self._state_file)
-            if state is not None:
+            # Without ports its first start was interrupted before anything ran.
+            if state is not None and state.ports:
                 self._require_shape(state.shape)
                 self._start_parts(state.shape)
                 return

@@ -40,11 +40,13 @@ class Jvm:
         executable: the `java` command.
         jars: directory of the jars.
         directory: for temporary files, such as unpacked native libraries, and the log configuration.
+        options: further options of the runtime.
     """
 
     executable: Path
     jars: Path
     directory: Path
+    options: tuple[str, ...] = ()
 
     def prepare(self) -> None:
         """Write the files that every command refers to."""
@@ -65,6 +67,7 @@ class Jvm:
             *(f"-Xmx{heap_mb}m", f"-XX:MaxDirectMemorySize={DIRECT_MEMORY_MB}m", "-XX:+UseSerialGC"),
             # The first compiler tier only: a third less processor time until ready, on which tests wait.
             *("-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError"),
+            *self.options,
             *opens,
             "-Dio.netty.tryReflectionSetAccessible=true",
             f"-Dlog4j.configurationFile={self._log_configuration}",

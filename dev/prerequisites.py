@@ -24,10 +24,17 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java runtime and its major version."""
+    """A Java runtime.
+
+    Attributes:
+        executable: the `java` command.
+        version: major version.
+        description: what it tells of itself, down to the build.
+    """
 
     executable: Path
     version: int
+    description: str
 
 
 def java() -> Java:
@@ -84,9 +91,10 @@ def _find_go() -> Path | None:
 @cache
 def _find_java() -> Java | None:
     for executable in _java_candidates():
-        version = java_version(_output([str(executable), "-version"]))
+        description = _output([str(executable), "-version"])
+        version = java_version(description)
         if version in JAVA_VERSIONS:
-            return Java(executable, version)
+            return Java(executable, version, description)
     return None
 
 

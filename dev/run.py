@@ -3,7 +3,8 @@
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 from dev.access import existing_cluster
@@ -11,6 +12,7 @@ from dev.console import say
 from dev.instance import LocalCluster, Shape
 
 END_TIMEOUT_SECONDS = 30
+POLL_SECONDS = 0.1
 
 
 def run_with_cluster(command: Sequence[str], shape: Shape) -> int:
@@ -31,24 +33,46 @@ def run_with_cluster(command: Sequence[str], shape: Shape) -> int:
         code = _run(command, cluster.environment() | {"PATH": f"{programs}{os.environ['PATH']}"})
     finally:
         cluster.stop(keep_logs=code != 0)
+        LocalCluster.stop_orphans()
         if code != 0:
             say(f"the servers' logs are in {cluster.logs}")
     return code
 
 
 def _run(command: Sequence[str], variables: dict[str, str]) -> int:
-    child = subprocess.Popen(command, env=os.environ | variables)
+    # At a terminal the command shares it, and Ctrl-C reaches both. Elsewhere it gets a session of its own, so
+    # that all it has started can be ended with it.
+    own_session = not os.isatty(0)
+    child = subprocess.Popen(command, env=os.environ | variables, start_new_session=own_session)
     try:
-        return child.wait()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    except KeyboardInterrupt:
+        _wait_for_end(child, END_TIMEOUT_SECONDS)
+        raise
     finally:
-        if child.poll() is None:
-            child.terminate()
-            try:
-                child.wait(END_TIMEOUT_SECONDS)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+        _end(child, os.killpg if own_session else os.kill)
+    return child.wait()
+
+
+def _end(child: subprocess.Popen[bytes], send: Callable[[int, int], None]) -> None:
+    """End a command and, if `send` reaches a group, what it left behind. Its pid stays its own until then."""
+    if not _has_ended(child):
+        send(child.pid, signal.SIGTERM)
+        _wait_for_end(child, END_TIMEOUT_SECONDS)
+    send(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _wait_for_end(child: subprocess.Popen[bytes], timeout_seconds: float) -> None:
+    deadline = time.monotonic() + timeout_seconds
+    while not _has_ended(child) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+
+
+def _has_ended(child: subprocess.Popen[bytes]) -> bool:
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
 def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)

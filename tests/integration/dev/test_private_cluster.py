@@ -50,62 +50,35 @@ def processes_of(directory: Path) -> list[str]:
     return found
 
 
-def test_two_control_planes_side_by_side_share_nothing(local_cluster: Factory) -> None:
+def test_control_planes_side_by_side_share_nothing_and_keep_objects_over_a_restart(
+    local_cluster: Factory,
+) -> None:
     first, second = local_cluster(CONTROL_PLANE), local_cluster(CONTROL_PLANE)
     kubectl(first, "create", "namespace", "only-here")
-    assert "only-here" in kubectl(first, "get", "namespaces")
     assert "only-here" not in kubectl(second, "get", "namespaces")
+    before = first.running()
+    first.kubernetes.restart()
+    assert set(before.values()).isdisjoint(first.running().values())
+    assert "only-here" in kubectl(first, "get", "namespaces")
     first.stop()
     assert processes_of(first.directory) == []
     assert "default" in kubectl(second, "get", "namespaces")
 
 
-def test_control_plane_keeps_objects_over_a_restart(local_cluster: Factory) -> None:
-    cluster = local_cluster(CONTROL_PLANE)
-    kubectl(cluster, "create", "configmap", "kept", "--from-literal=k=v")
-    before = cluster.running()
-    cluster.kubernetes.restart()
-    assert kubectl(cluster, "get", "configmap", "kept", "-o", "jsonpath={.data.k}") == "v"
-    assert set(before.values()).isdisjoint(cluster.running().values())
-
-
-def test_namespace_deletion_is_carried_out(local_cluster: Factory) -> None:
-    """The controllers run: a deleted namespace takes its objects along and goes."""
-    cluster = local_cluster(CONTROL_PLANE)
-    kubectl(cluster, "create", "namespace", "short-lived")
-    kubectl(cluster, "-n", "short-lived", "create", "configmap", "inside")
-    kubectl(cluster, "delete", "namespace", "short-lived", "--wait", "--timeout=50s")
-    assert "short-lived" not in kubectl(cluster, "get", "namespaces")
-
-
-def test_broker_keeps_topics_over_stop_and_crash_and_a_stop_leaves_no_process(local_cluster: Factory) -> None:
-    cluster = local_cluster(STANDALONE)
-    admin = superuser(cluster)
-    topic = "persistent/tests/default/kept"
-    admin.create(topic)
-    admin.create(f"{topic}/subscription/s")
-    cluster.pulsar.stop_broker(0)
-    with pytest.raises(DevError, match="got no answer"):
-        admin.ask("GET", topic, timeout_seconds=2)
-    cluster.pulsar.start_broker(0)
-    assert admin.ask("GET", f"{topic}/subscriptions").json() == ["s"]
-    cluster.pulsar.kill_broker(0)
-    assert cluster.running() == {}
-    cluster.pulsar.start_broker(0)
-    assert admin.ask("GET", f"{topic}/subscriptions").json() == ["s"]
-    pids = cluster.running().values()
-    cluster.stop()
-    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
-    assert processes_of(cluster.directory) == []
-    assert [file.name for file in cluster.directory.iterdir()] == ["logs"]
-
-
-def test_instance_stopped_with_its_data_comes_back_at_the_same_addresses(local_cluster: Factory) -> None:
+def test_broker_keeps_topics_over_crash_and_stop_and_a_stop_leaves_no_process(local_cluster: Factory) -> None:
     cluster = local_cluster(STANDALONE)
     environment = cluster.environment()
     topic = "persistent/tests/default/kept"
     superuser(cluster).create(topic)
     superuser(cluster).create(f"{topic}/subscription/s")
+
+    cluster.pulsar.kill_broker(0)
+    assert cluster.running() == {}
+    with pytest.raises(DevError, match="got no answer"):
+        superuser(cluster).ask("GET", topic, timeout_seconds=2)
+    cluster.pulsar.start_broker(0)
+    assert superuser(cluster).ask("GET", f"{topic}/subscriptions").json() == ["s"]
+
     cluster.stop(keep_data=True)
     again = LocalCluster(cluster.name, STANDALONE)
     again.start()
@@ -113,6 +86,12 @@ def test_instance_stopped_with_its_data_comes_back_at_the_same_addresses(local_c
     assert superuser(again).ask("GET", f"{topic}/subscriptions").json() == ["s"]
     with pytest.raises(DevError, match=r"exists with .* 1 broker\(s\).* not with .* 2 broker\(s\)"):
         LocalCluster(cluster.name, Shape(kubernetes=False, brokers=2)).start()
+
+    pids = again.running().values()
+    again.stop()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert processes_of(cluster.directory) == []
+    assert [file.name for file in cluster.directory.iterdir()] == ["logs"]
 
 
 def test_rollover_profile_rolls_ledgers_over(local_cluster: Factory) -> None:
@@ -171,36 +150,38 @@ def dev_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "dev", *arguments]
 
 
-def test_run_passes_the_environment_and_the_exit_code_and_leaves_nothing(
+def test_run_gives_the_command_a_cluster_and_leaves_nothing_when_it_is_ended_by_a_signal(
     own_run_directory: dict[str, str], tmp_path: Path
 ) -> None:
-    script = 'kubectl get namespace default -o name && test -r "$PULSAR_ADMIN_TOKEN_FILE" && exit 7'
-    done = subprocess.run(
-        dev_command("run", "--", "sh", "-c", script),
-        cwd=REPOSITORY,
-        env=own_run_directory,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 7, done.stderr
-    assert done.stdout == "namespace/default\n"
-    assert processes_of(tmp_path / "run") == []
-
-
-def test_run_that_is_ended_by_a_signal_leaves_nothing(own_run_directory: dict[str, str], tmp_path: Path) -> None:
-    started = tmp_path / "started"
-    command = dev_command("run", "--", "sh", "-c", f"touch {started}; exec sleep 600")
+    seen = tmp_path / "seen"
+    script = f'kubectl get namespace default -o name > {seen}.new; head -c 2 "$PULSAR_ADMIN_TOKEN_FILE" >> {seen}.new'
+    script += f"; sh -c 'sleep 600; true' {tmp_path}/beside & mv {seen}.new {seen}; exec sleep 600"
+    command = dev_command("run", "--", "sh", "-c", script)
     runner = subprocess.Popen(command, cwd=REPOSITORY, env=own_run_directory, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
-    while not started.exists():
+    while not seen.exists():
         assert runner.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.1)
+    assert seen.read_text() == "namespace/default\ney"
     assert processes_of(tmp_path / "run") != []
     runner.send_signal(signal.SIGTERM)
     assert runner.wait(60) == 128 + signal.SIGTERM
+    assert processes_of(tmp_path) == []
+
+
+def test_private_cluster_whose_process_was_killed_is_stopped_as_an_orphan(
+    own_run_directory: dict[str, str], tmp_path: Path
+) -> None:
+    """Test workers may be killed in the middle of a test."""
+    script = "import os, signal; from dev.instance import LocalCluster, Shape;"
+    script += "LocalCluster.private(Shape(brokers=0)).start(); os.kill(os.getpid(), signal.SIGKILL)"
+    command = [sys.executable, "-c", script]
+    killed = subprocess.run(command, cwd=REPOSITORY, env=own_run_directory, timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert processes_of(tmp_path / "run") != []
+    stop = [sys.executable, "-c", "from dev.instance import LocalCluster; LocalCluster.stop_orphans()"]
+    subprocess.run(stop, cwd=REPOSITORY, env=own_run_directory, timeout=120, check=True)
     assert processes_of(tmp_path / "run") == []
 
 

@@ -4,6 +4,7 @@ import base64
 import json
 import secrets
 import ssl
+import subprocess
 import time
 import uuid
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pulsar as pulsar_client
 import pytest
 import yaml
 
+from dev import artifacts
 from dev.access import KubernetesAccess, PulsarAccess
 from dev.pulsar_admin import Answer, PulsarAdmin
 from dev.tokens import issue
@@ -134,3 +136,17 @@ def test_api_server_lets_the_administrator_in_and_nobody_else(kubernetes: Kubern
         urlopen(namespaces, context=anonymous, timeout=20)
     assert caught.value.code == 403
     caught.value.close()
+
+
+def test_namespace_deletion_is_carried_out(kubernetes: KubernetesAccess) -> None:
+    """The controllers run: a deleted namespace takes its objects along and goes."""
+    name = unique("short-lived")
+    kubectl = [str(artifacts.kube_programs() / "kubectl"), "--kubeconfig", str(kubernetes.kubeconfig)]
+    for arguments in (
+        ["create", "namespace", name],
+        ["create", "configmap", "inside", "--namespace", name],
+        ["delete", "namespace", name, "--wait", "--timeout=50s"],
+    ):
+        subprocess.run([*kubectl, *arguments], check=True, capture_output=True, timeout=60)
+    get = ["get", "namespace", name, "--ignore-not-found", "-o", "name"]
+    assert subprocess.run([*kubectl, *get], check=True, capture_output=True, timeout=60).stdout == b""
