@@ -40,7 +40,7 @@ demo: $(ENVIRONMENT) ## A topic from manifest to split and merge, on a cluster o
 .PHONY: test
 test: $(ENVIRONMENT) ## Everything: lint and all layers of tests, with the time of each
 	@times=(); \
-	for layer in build lint test-unit test-conformance test-integration test-two-brokers; do \
+	for layer in build lint test-unit test-conformance test-simulation test-integration test-two-brokers; do \
 	    echo "=== $$layer"; started=$$SECONDS; \
 	    $(MAKE) "$$layer"; \
 	    times+=("$$(printf '%-18s %4d s' "$$layer" $$((SECONDS - started)))"); \
@@ -57,7 +57,7 @@ lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PYTHON) -m scalable_topics_operator.api.generate --check
+	$(PYTHON) -m scalable_topics_operator.api.generate --check --reference docs/reference crds
 
 .PHONY: test-unit
 test-unit: $(ENVIRONMENT) ## Unit tests
@@ -66,6 +66,10 @@ test-unit: $(ENVIRONMENT) ## Unit tests
 .PHONY: test-conformance
 test-conformance: $(ENVIRONMENT) ## Cases of the peer implementation
 	$(PYTEST) tests/conformance -n $(UNIT_WORKERS)
+
+.PHONY: test-simulation
+test-simulation: $(ENVIRONMENT) ## Operations with a crash, a lost reply or a stale write at every step (SIMULATION_SEEDS=)
+	$(PYTEST) tests/simulation -n $(UNIT_WORKERS)
 
 .PHONY: test-integration
 test-integration: $(ENVIRONMENT) ## Tests on a real API server and a real broker (PROFILE=)
@@ -83,8 +87,8 @@ bench: $(ENVIRONMENT) ## Measurements, on a cluster of their own (BROKERS=, PROF
 
 ##@ Upkeep
 .PHONY: generate
-generate: $(ENVIRONMENT) ## Write crds/ from the models
-	$(PYTHON) -m scalable_topics_operator.api.generate
+generate: $(ENVIRONMENT) ## Write crds/ and docs/reference/ from the models
+	$(PYTHON) -m scalable_topics_operator.api.generate --reference docs/reference crds
 
 .PHONY: clean
 clean: ## Stop all clusters, remove their logs, the environment and caches in the tree

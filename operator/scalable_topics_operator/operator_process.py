@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from typing import Protocol, TypeVar
 
 from aiohttp import web
 
@@ -39,9 +39,13 @@ from scalable_topics_operator.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 WATCHED = (CONNECTIONS, TOPICS, SEGMENT_OPERATIONS)
 _GAUGE_SECONDS = 2.0
 _START_RETRY_SECONDS = 2.0
+# A cluster that refuses at once costs nobody anything; one that keeps a worker waiting does.
+_HUNG_SECONDS = 5.0
 
 
 class _Controller(Protocol):
@@ -60,7 +64,7 @@ class OperatorProcess:
         self._settings = settings
         self._take_signals = take_signals
         self._metrics = Metrics(per_topic=settings.per_topic_metrics)
-        self._queue: WorkQueue[ObjectKey] = WorkQueue()
+        self._queue: WorkQueue[ObjectKey] = WorkQueue(group_of=self._connection_group)
         self._cache = ObjectCache()
         self._cache.add_index(BY_NAME, TOPICS, canonical_topic)
         self._cache.add_index(BY_CONNECTION, TOPICS, lambda body: str(connection_of(body)))
@@ -72,10 +76,6 @@ class OperatorProcess:
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set. Raises KubeError when the API server refuses what cannot be done without."""
         async with KubeClient() as kube:
-            installation = await _find_installation(kube, self._settings.operator_namespace)
-            events = EventRecorder(kube)
-            connections = ConnectionController(kube, self._cache, events, self._metrics, self._connection_up)
-            self._controllers = self._make_controllers(kube, events, connections, installation)
             relister = Relister(
                 kube,
                 self._cache,
@@ -84,11 +84,19 @@ class OperatorProcess:
                 self._settings.relist_seconds,
                 self._on_change,
             )
-            try:
-                async with self._telemetry(relister):
+            async with self._telemetry(relister):
+                installation = await _unless(stop, _find_installation(kube, self._settings.operator_namespace))
+                # Nothing acts before one complete list: a half-known fleet looks like one with missing rivals.
+                await _unless(stop, relister.first_round())
+                if installation is None or stop.is_set():
+                    return
+                events = EventRecorder(kube)
+                connections = ConnectionController(kube, self._cache, events, self._metrics, self._wake_topics_of)
+                self._controllers = self._make_controllers(kube, events, connections, installation)
+                try:
                     await self._work(relister, stop)
-            finally:
-                await connections.close()
+                finally:
+                    await connections.close()
 
     def _make_controllers(
         self,
@@ -98,7 +106,7 @@ class OperatorProcess:
         installation: Installation,
     ) -> Mapping[str, _Controller]:
         maker = TopicWorkMaker(self._cache, connections, events, installation, self._settings.operations, self._metrics)
-        operations = OperationQueue(kube, self._cache, events)
+        operations = OperationQueue(kube, self._cache, events, self._queue.add)
         return {
             CONNECTIONS.plural: connections,
             TOPICS.plural: TopicReconciler(
@@ -109,10 +117,6 @@ class OperatorProcess:
 
     async def _work(self, relister: Relister, stop: asyncio.Event) -> None:
         registry = make_registry(self._cache, WATCHED, self._on_change, relister.ask)
-        # Nothing acts before one complete list: a half-known fleet looks like one with missing rivals.
-        await _first_of(relister.first_round(), stop.wait())
-        if stop.is_set():
-            return
         logger.info("all objects are listed; work begins")
         tasks = [
             asyncio.create_task(coroutine, name=name)
@@ -139,7 +143,8 @@ class OperatorProcess:
         try:
             again_seconds = await self._controllers[kind].reconcile(key)
         except (BackendUnavailable, KubeUnavailable, StaleStatus) as error:
-            pause = self._queue.failed(key)
+            hung = isinstance(error, BackendUnavailable) and time.monotonic() - started > _HUNG_SECONDS
+            pause = self._queue.failed(key, group_suffers=hung)
             logger.info("%s: %s; again in %.1f s", key, error, pause)
             self._metrics.reconciles.labels(kind, "retried").inc()
         except KubeError as error:
@@ -160,12 +165,17 @@ class OperatorProcess:
             self._queue.add(key)
         self._metrics.reconcile_seconds.labels(kind).observe(time.monotonic() - started)
 
+    def _connection_group(self, key: ObjectKey) -> ObjectKey | None:
+        """Topics share the luck of their connection."""
+        body = self._cache.get(key) if key.plural == TOPICS.plural else None
+        return connection_of(body) if body is not None else None
+
     def _on_change(self, key: ObjectKey) -> None:
         self._queue.add(key)
         if key.plural == TOPICS.plural:
             self._wake_rivals(key)
         elif key.plural == CONNECTIONS.plural and self._cache.get(key) is None:
-            self._connection_up(key)
+            self._wake_topics_of(key)
 
     def _wake_rivals(self, key: ObjectKey) -> None:
         """A topic that goes away, or is new, may decide who owns its name (R1) or what its operations wait for."""
@@ -182,7 +192,7 @@ class OperatorProcess:
         for operation, _ in self._cache.find(BY_TOPIC, f"{key.namespace}/{key.name}"):
             self._queue.add(operation)
 
-    def _connection_up(self, connection: ObjectKey) -> None:
+    def _wake_topics_of(self, connection: ObjectKey) -> None:
         for topic, _ in self._cache.find(BY_CONNECTION, str(connection)):
             self._queue.add(topic)
 
@@ -231,11 +241,11 @@ async def _find_installation(kube: KubeClient, namespace: str) -> Installation:
             await asyncio.sleep(_START_RETRY_SECONDS)
 
 
-async def _first_of(*coroutines: object) -> None:
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]  # type: ignore[call-overload]
-    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+async def _unless(stop: asyncio.Event, work: Coroutine[None, None, T]) -> T | None:
+    """The result of `work`, or None if `stop` is set first."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    done, pending = await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
     for task in pending:
         task.cancel()
     await asyncio.gather(*pending, return_exceptions=True)
-    for task in done:
-        task.result()
+    return working.result() if working in done else None

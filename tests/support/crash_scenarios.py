@@ -6,22 +6,25 @@ import asyncio
 import json
 import re
 from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scalable_topics_operator.cluster.kube_client import Body, Resource
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
 from tests.support import manifests
 from tests.support.crash_steps import STEPS, Death, Kind, Server, Step
 from tests.support.fault_proxy import FaultProxy, Hold
 from tests.support.proxied_operator import ProxiedOperator
 from tests.support.waiting import eventually
-from tests.support.world import World, condition, is_ready, phase
+from tests.support.world import World, condition, has_ended, is_ready, phase
 from tests.support.world_making import random_name
 
 DECLARED, FOUND, MORE = "declared", "found", "more"
 _CONFLICT = 409
-_ARRIVAL_SECONDS = 40.0
-_DONE_SECONDS = 60.0
+_ARRIVAL_SECONDS = 60.0
+_DONE_SECONDS = 120.0
+_EVERY_SECONDS = 0.5
 _INITIAL_SEGMENTS = {Kind.SPLIT: 1, Kind.REBUCKET: 1, Kind.ROLLBACK: 1, Kind.PRUNE: 1}
 _REQUESTS: dict[Kind, dict[str, Any]] = {
     Kind.SPLIT: {"kind": "Split", "segment": 0},
@@ -38,6 +41,73 @@ _ACTIVE_RANGES = {
     Kind.REBUCKET: ["[0000, ffff]"],
 }
 _MADE_SEGMENT = re.compile(r"-segment-[0-9a-f]{4}-[0-9a-f]{4}-(\d+)$")
+
+
+async def survive(bench: ProxiedOperator, kind: Kind, death: Death) -> int:
+    """Kill the operator once while it is at every step of a kind of work, each on a topic of its own.
+
+    Starts another and checks that all the work is done as if nothing had been; answers how many steps that were.
+    """
+    steps = STEPS[kind]
+    scenarios = [Scenario.of(kind, bench) for _ in steps]
+    await bench.start()
+    await _each(steps, [scenario.prepare() for scenario in scenarios])
+    if kind is Kind.ROLLBACK:
+        last_cursor = next(step for step in STEPS[Kind.SPLIT] if step.name == "last cursor made")
+        holds = [scenario.hold(last_cursor, Death.AFTER) for scenario in scenarios]
+        await _kill_at(bench, steps, scenarios, holds, ask=True)
+        for hold in holds:
+            hold.released.set()
+    holds = [scenario.hold(step, death) for scenario, step in zip(scenarios, steps, strict=True)]
+    await _kill_at(bench, steps, scenarios, holds, ask=kind is not Kind.ROLLBACK)
+    for hold in holds:
+        if death is Death.BEFORE:
+            hold.drop()
+        elif death is Death.AFTER:
+            hold.released.set()
+    await bench.start()
+    await _each(steps, [scenario.until_done() for scenario in scenarios])
+    if death is Death.LATE:
+        await _each(steps, [_arrive_late(hold, step, kind) for hold, step in zip(holds, steps, strict=True)])
+    await _each(steps, [scenario.verify() for scenario in scenarios])
+    return len(steps)
+
+
+async def _kill_at(
+    bench: ProxiedOperator, steps: Sequence[Step], scenarios: Sequence[Scenario], holds: Sequence[Hold], *, ask: bool
+) -> None:
+    """Kill the operator once every call that is to be held has come; one that died earlier need not be asked again."""
+    await bench.start()
+    if ask:
+        await _each(steps, [scenario.ask() for scenario in scenarios])
+    waits = [scenario.reach(hold, step) for scenario, hold, step in zip(scenarios, holds, steps, strict=True)]
+    await _each(steps, waits)
+    bench.operator.kill()
+    for hold in holds:
+        hold.orphaned = True
+
+
+async def _arrive_late(hold: Hold, step: Step, kind: Kind) -> None:
+    """Let a call of the dead process reach its server; a status it would write is long another one."""
+    hold.released.set()
+    await hold.answered.wait()
+    assert hold.call is not None
+    if step.server is Server.KUBERNETES and step.method == "PATCH" and kind is not Kind.DELETE:
+        assert hold.call.status == _CONFLICT, f"R8: the write of a dead process was taken: {hold.call}"
+
+
+async def _each(steps: Sequence[Step], calls: Sequence[Awaitable[None]]) -> None:
+    """Await all calls, one a step, and say at which steps something went wrong."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    errors = []
+    for step, result in zip(steps, results, strict=True):
+        if isinstance(result, Exception):
+            result.add_note(f"at step: {step.name}")
+            errors.append(result)
+        elif isinstance(result, BaseException):
+            raise result
+    if errors:
+        raise ExceptionGroup("some steps were not survived", errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,38 +139,12 @@ class Scenario:
         """Name of the SegmentOperation it is about."""
         return f"{self.name}-op"
 
-    async def survive(self, step: Step, death: Death) -> None:
-        """Kill the operator at a step, start another, and check that the work is done as if nothing had been."""
-        await self.bench.start()
-        await self.prepare()
-        if self.kind is Kind.ROLLBACK:
-            await self._die_before_the_seal()
-        hold = self.hold(step, death)
-        if self.kind is Kind.ROLLBACK:
-            await self.bench.start()
-        else:
-            await self.ask()
-        await self._die(hold, f"{self.kind} gets to '{step.name}'")
-        if death is Death.BEFORE:
-            hold.drop()
-        elif death is Death.AFTER:
-            hold.released.set()
-        await self.bench.start()
-        await self.until_done()
-        if death is Death.LATE:
-            hold.released.set()
-            await hold.answered.wait()
-            assert hold.call is not None
-            if step.server is Server.KUBERNETES and step.method == "PATCH" and self.kind is not Kind.DELETE:
-                assert hold.call.status == _CONFLICT, f"R8: the write of a dead process was taken: {hold.call}"
-        await self.verify()
-
     async def prepare(self) -> None:
         """Bring a topic to where the work can be asked for."""
         if self.kind is Kind.CREATE:
             return
         await self.world.apply(self._topic_manifest())
-        await self.world.until_ready(self.name)
+        await self._until(TOPICS, self.name, is_ready, "is Ready")
         for segment in await self.world.segment_topics(self.name):
             await self.world.pulsar.create_subscription(segment, FOUND)
 
@@ -134,22 +178,25 @@ class Scenario:
 
     async def until_done(self) -> None:
         """Wait until the work is done."""
-        match self.kind:
-            case Kind.CREATE | Kind.SUBSCRIBE | Kind.UNSUBSCRIBE:
-                await self.world.until_ready(self.name, within_seconds=_DONE_SECONDS)
-            case Kind.DELETE:
-                await self.world.until_gone(TOPICS, self.name, within_seconds=_DONE_SECONDS)
-            case _:
-                body = await self.world.until_ended(self.operation_name, within_seconds=_DONE_SECONDS)
-                assert phase(body) == "Succeeded", body["status"]
-                await self.world.until_ready(self.name, within_seconds=_DONE_SECONDS)
+        if self.kind is Kind.DELETE:
+            await self.world.until_gone(TOPICS, self.name, within_seconds=_DONE_SECONDS)
+            return
+        if self.kind in _REQUESTS:
+            body = await self._until(SEGMENT_OPERATIONS, self.operation_name, has_ended, "has ended")
+            assert phase(body) == "Succeeded", body["status"]
+        await self._until(TOPICS, self.name, is_ready, "is Ready")
 
     async def verify(self) -> None:
         """Check that the work was done once and completely, and that nothing is left of what died."""
         if self.kind is Kind.DELETE:
             await eventually(self._nothing_left, what=f"all topics of {self.name} are gone")
             return
-        await eventually(self._disagreement, lambda why: not why, what=f"brokers and record of {self.name} agree")
+        await eventually(
+            self._disagreement,
+            lambda why: not why,
+            what=f"brokers and record of {self.name} agree",
+            every_seconds=_EVERY_SECONDS,
+        )
         body = await self.world.get(TOPICS, self.name)
         assert is_ready(body)
         assert condition(body, "Stalled")["status"] == "False"
@@ -176,22 +223,23 @@ class Scenario:
         manifest["spec"]["subscriptions"] = subscriptions
         return manifest
 
-    async def _die_before_the_seal(self) -> None:
-        """Leave a split behind that has made its children and no more."""
-        first_cursor = next(step for step in STEPS[Kind.SPLIT] if step.name == "last cursor made")
-        hold = self.hold(first_cursor, Death.AFTER)
-        await self.ask()
-        await self._die(hold, "the split has made its children")
-        hold.released.set()
-
-    async def _die(self, hold: Hold, what: str) -> None:
+    async def reach(self, hold: Hold, step: Step) -> None:
+        """Wait until the operator has come to a step that is held."""
         try:
             await asyncio.wait_for(hold.arrived.wait(), _ARRIVAL_SECONDS)
         except TimeoutError:
-            raise AssertionError(
-                f"{what}: not within {_ARRIVAL_SECONDS:.0f} s\n{self.bench.operator.log_text()[-2000:]}"
-            ) from None
-        self.bench.operator.kill()
+            log = self.bench.operator.log_text()[-2000:]
+            raise AssertionError(f"not reached within {_ARRIVAL_SECONDS:.0f} s: {step.name}\n{log}") from None
+
+    async def _until(self, resource: Resource, name: str, holds: Callable[[Body], bool], what: str) -> Body:
+        # Many wait together: they must not keep the API server busy.
+        return await eventually(
+            lambda: self.world.get(resource, name),
+            holds,
+            what=f"{resource.kind} {name} {what}",
+            within_seconds=_DONE_SECONDS,
+            every_seconds=_EVERY_SECONDS,
+        )
 
     def _proxy(self, server: Server) -> FaultProxy:
         return self.bench.kube if server is Server.KUBERNETES else self.bench.admin

@@ -18,6 +18,8 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
+from tests.support.waiting import eventually
+
 _HOST = "127.0.0.1"
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding", "host", "te", "upgrade"}
 _WRITES = {"POST", "PUT", "PATCH", "DELETE"}
@@ -55,6 +57,7 @@ class Hold:
         body: regular expression the body must match.
         after: hold the reply instead of the request.
         skip: let so many matching calls pass first.
+        orphaned: its caller is dead; from then on the same call is another one's.
     """
 
     method: str
@@ -67,11 +70,21 @@ class Hold:
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     call: SeenCall | None = None
     dropped: bool = False
+    orphaned: bool = False
 
     def drop(self) -> None:
         """Throw the held call away: the server never sees it (or its caller never sees the reply)."""
         self.dropped = True
         self.released.set()
+
+    def is_repeated_by(self, call: SeenCall) -> bool:
+        """Whether a call is the held one sent again, because its caller has lost patience."""
+        return (
+            self.call is not None
+            and not self.orphaned
+            and not self.released.is_set()
+            and (call.method, call.path, call.body) == (self.call.method, self.call.path, self.call.body)
+        )
 
     def matches(self, call: SeenCall) -> bool:
         """Whether this is the call to hold; counts those to be skipped."""
@@ -117,6 +130,9 @@ class FaultProxy:
         self._port = 0
         self._session: aiohttp.ClientSession | None = None
         self._down = False
+        self._speaks = asyncio.Event()
+        self._speaks.set()
+        self._redirects: list[tuple[str, str]] = []
         self._connections: set[asyncio.Transport] = set()
         self._open_streams: set[asyncio.Event] = set()
         self._stream_delay_seconds = 0.0
@@ -151,22 +167,35 @@ class FaultProxy:
         return f"http://{_HOST}:{self._port}"
 
     def hold(self, method: str, path: str, *, body: str = "", after: bool = False, skip: int = 0) -> Hold:
-        """Hold the next matching call; await `arrived`, later set `released` or call `drop`."""
+        """Hold the next matching call; await `arrived`, later set `released` or call `drop`.
+
+        Meanwhile the same call sent again does not pass either.
+        """
         hold = Hold(method, path, body, after, skip)
-        self._holds.append(hold)
+        self._holds = [*(known for known in self._holds if not known.answered.is_set()), hold]
         return hold
 
     def writes(self, since: int = 0) -> Sequence[SeenCall]:
         """The writing calls seen, from number `since` of all calls on."""
         return [call for call in self.seen[since:] if call.is_write]
 
+    def redirect(self, path: str, target: str) -> None:
+        """Answer calls whose path matches a regular expression with a redirect to another server's base URL."""
+        self._redirects.append((path, target.rstrip("/")))
+
     def go_down(self) -> None:
         """Answer everything 503 from now on."""
         self._down = True
 
+    def fall_silent(self) -> None:
+        """Take every call and answer none from now on."""
+        self._speaks.clear()
+
     def come_up(self) -> None:
-        """Forward again."""
+        """Forward everything again, also what came while it was silent."""
         self._down = False
+        self._speaks.set()
+        self._redirects.clear()
 
     async def refuse(self) -> None:
         """Cut every connection and accept none: the server is gone."""
@@ -183,11 +212,15 @@ class FaultProxy:
         await self._site.start()
         self._port = self._runner.addresses[0][1]
 
-    def silence_streams(self) -> int:
-        """Let the watches that are open now stay open and never say a word again; answers how many they are."""
+    async def silence_streams(self, count: int) -> None:
+        """Wait until so many watches are open, and let these stay open and never say a word again."""
+
+        async def opened() -> int:
+            return len(self._open_streams)
+
+        await eventually(opened, lambda number: number == count, what=f"{count} watches are open")
         for silenced in self._open_streams:
             silenced.set()
-        return len(self._open_streams)
 
     def delay_streams(self, seconds: float) -> None:
         """Let everything that watches tell come so late."""
@@ -200,8 +233,17 @@ class FaultProxy:
         body = await request.read()
         call = SeenCall(request.method, request.path, request.query_string, body.decode(errors="replace"))
         self.seen.append(call)
+        await self._speaks.wait()
         if self._down:
             return web.Response(status=503, text="the proxy plays a server that is down")
+        target = next((target for path, target in self._redirects if re.search(path, call.path)), None)
+        if target is not None:
+            call.status = _TEMPORARY_REDIRECT
+            return web.Response(status=_TEMPORARY_REDIRECT, headers={"Location": target + request.raw_path})
+        held = next((hold for hold in self._holds if hold.is_repeated_by(call)), None)
+        if held is not None:
+            await held.released.wait()
+            return self._cut(request)
         hold = next((hold for hold in self._holds if hold.matches(call)), None)
         try:
             # Shielded: a client that dies does not take back what it has sent.

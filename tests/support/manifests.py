@@ -33,7 +33,7 @@ def topic(
     *,
     connection_name: str = "pulsar",
     initial: int = 1,
-    subscriptions: Iterable[str] = (),
+    subscriptions: Iterable[str | dict[str, str]] = (),
     **spec: Any,
 ) -> Manifest:
     segments = {"initial": initial, **spec.pop("segments", {})}
@@ -45,7 +45,7 @@ def topic(
             "topic": topic_name,
             "connectionRef": {"name": connection_name},
             "segments": segments,
-            "subscriptions": [{"name": subscription} for subscription in subscriptions],
+            "subscriptions": [{"name": entry} if isinstance(entry, str) else entry for entry in subscriptions],
             **spec,
         },
     }

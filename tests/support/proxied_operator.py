@@ -19,6 +19,9 @@ from tests.support.running_operator import FAST_FLAGS, RunningOperator
 from tests.support.world import World
 from tests.support.world_making import create_namespace, make_world, random_name
 
+# Calls that a test holds take up places, and shall not be given up before the test has done with them.
+_PATIENT = {"maxConcurrentRequests": 64, "requestTimeoutSeconds": 60}
+
 
 @dataclass(frozen=True, slots=True)
 class ProxiedOperator:
@@ -70,7 +73,7 @@ async def proxied_operator(
         FaultProxy(pulsar.admin_url, follow_redirects=follow_redirects) as admin_proxy,
     ):
         await create_namespace(kube, namespace)
-        world = await make_world(kube, view, pulsar, namespace, admin_proxy.url)
+        world = await make_world(kube, view, pulsar, namespace, admin_proxy.url, limits=_PATIENT)
         kubeconfig = folder / f"{namespace}.kubeconfig"
         kubeconfig.write_text(_kubeconfig(kube_proxy.url))
         operator = RunningOperator(kubeconfig, namespace, folder / f"{namespace}.log", flags)

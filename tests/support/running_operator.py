@@ -47,6 +47,11 @@ class RunningOperator:
 
     def start(self) -> None:
         """Start it and wait until it has listed all objects. From a coroutine, call it in a thread."""
+        self.launch()
+        self.wait_until_working()
+
+    def launch(self) -> None:
+        """Start it."""
         self._read_from = self.log_file.stat().st_size if self.log_file.exists() else 0
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
@@ -56,21 +61,26 @@ class RunningOperator:
                 stderr=log,
                 env=self._environment,
             )
+
+    def wait_until_working(self) -> None:
+        """Wait until it has listed all objects."""
         deadline = time.monotonic() + _START_SECONDS
         while "work begins" not in self._new_log():
-            if self._process.poll() is not None or time.monotonic() > deadline:
+            if not self.running or time.monotonic() > deadline:
                 self.kill()
                 raise RuntimeError(f"the operator did not come up:\n{self._new_log()[-4000:]}")
             time.sleep(0.05)
 
-    def stop(self) -> None:
-        """SIGTERM, and wait for a clean end."""
+    def stop(self) -> float:
+        """SIGTERM, and wait for a clean end; answers the seconds it took."""
         if self._process is None or self._process.poll() is not None:
-            return
+            return 0.0
+        asked = time.monotonic()
         self._process.send_signal(signal.SIGTERM)
         code = self._process.wait(timeout=_STOP_SECONDS)
         if code != 0:
             raise RuntimeError(f"the operator ended with {code}:\n{self._new_log()[-4000:]}")
+        return time.monotonic() - asked
 
     def kill(self) -> None:
         """SIGKILL, in the middle of whatever it does."""

@@ -23,6 +23,7 @@ from tests.support.manifests import Manifest
 from tests.support.pulsar_view import PulsarView
 from tests.support.waiting import eventually
 
+SHARED_CONNECTION = "pulsar"
 _RESOURCES: dict[str, Resource] = {
     resource.kind: resource for resource in (CONNECTIONS, NAMESPACES, SECRETS, SEGMENT_OPERATIONS, TOPICS)
 }
@@ -55,9 +56,9 @@ class World:
         return await self.kube.create(resource, self.namespace, manifest)
 
     async def tidy_up(self) -> None:
-        """Let go of the topics this world has made, so that the operator does not look after them for ever."""
+        """Let go of what this world has made, so that the operator does not look after it for ever."""
         for resource, name in self.made:
-            if resource in (TOPICS, SEGMENT_OPERATIONS):
+            if resource in (TOPICS, SEGMENT_OPERATIONS) or (resource == CONNECTIONS and name != SHARED_CONNECTION):
                 await self.delete(resource, name)
 
     async def get(self, resource: Resource, name: str) -> Body:
@@ -72,6 +73,11 @@ class World:
         """Ask for a number of active segments through the scale subresource, as `kubectl scale` does."""
         patch = {"spec": {"replicas": segments}}
         return await self.kube.merge_patch(TOPICS, self.namespace, name, patch, subresource="scale")
+
+    async def nudge(self, resource: Resource, name: str) -> Body:
+        """Label an object, which makes the operator look at it now."""
+        patch = {"metadata": {"labels": {"example.com/nudge": uuid.uuid4().hex[:8]}}}
+        return await self.kube.merge_patch(resource, self.namespace, name, patch)
 
     async def set_status(self, name: str, status: dict[str, Any]) -> Body:
         """Merge-patch a ScalableTopic's status, as `kubectl edit --subresource=status` does."""
@@ -125,7 +131,7 @@ class World:
         return await self.until(
             SEGMENT_OPERATIONS,
             name,
-            lambda body: phase(body) in ("Succeeded", "Failed"),
+            has_ended,
             what="has ended",
             within_seconds=within_seconds,
         )
@@ -195,6 +201,11 @@ def condition(body: Body, kind: str) -> dict[str, Any]:
 def phase(body: Body) -> str:
     """Phase of a SegmentOperation."""
     return str((body.get("status") or {}).get("phase", ""))
+
+
+def has_ended(body: Body) -> bool:
+    """Whether a SegmentOperation has ended, well or not."""
+    return phase(body) in ("Succeeded", "Failed")
 
 
 def is_ready(body: Body) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.kube_client import KubeClient
@@ -25,14 +26,22 @@ async def create_namespace(kube: KubeClient, name: str) -> None:
 
 
 async def make_world(
-    kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, namespace: str, admin_url: str | None = None
+    kube: KubeClient,
+    view: PulsarView,
+    pulsar: PulsarAccess,
+    namespace: str,
+    admin_url: str | None = None,
+    **connection: Any,
 ) -> World:
-    """A world in `namespace`, whose connection `pulsar` leads to `admin_url` (a proxy, say) or to the brokers."""
+    """A world in `namespace`, whose connection `pulsar` leads to `admin_url` (a proxy, say) or to the brokers.
+
+    Whatever else is given goes into the connection's spec.
+    """
     pulsar_namespace = f"{_TENANT}/{random_name('t')}"
     await view.create_namespace(pulsar_namespace)
     world = World(kube, namespace, view, pulsar_namespace, pulsar.admin_url)
     names = {body["metadata"]["name"] for body in await kube.list_all(CONNECTIONS, namespace)}
     if "pulsar" not in names:
         await world.apply(manifests.secret("pulsar-token", token=pulsar.superuser_token))
-        await world.apply(manifests.connection("pulsar", admin_url or pulsar.admin_url))
+        await world.apply(manifests.connection("pulsar", admin_url or pulsar.admin_url, **connection))
     return world

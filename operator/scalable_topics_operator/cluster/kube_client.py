@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 Body = dict[str, Any]
 
+MANAGER = "scalable-topics-operator"
 LIST_CHUNK = 500
 _TRIES = 4
 _FIRST_PAUSE_SECONDS = 0.2
@@ -80,16 +81,27 @@ class KubeClient:
 
     Use as an async context manager. Reads and conditional writes are retried on connection errors, 429 and
     5xx: a conditional write whose first reply was lost answers 409, which callers handle anyway.
+
+    Args:
+        endpoint: the API server; looked for if left out.
+        field_validation: what the API server does with fields it does not know.
+        manager: who owns the fields that are written.
     """
 
-    def __init__(self, endpoint: KubeEndpoint | None = None, *, field_validation: str = "Warn") -> None:
+    def __init__(
+        self, endpoint: KubeEndpoint | None = None, *, field_validation: str = "Warn", manager: str = MANAGER
+    ) -> None:
         self._endpoint = endpoint or load_endpoint()
         self._field_validation = field_validation
+        self._manager = manager
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS), connector=aiohttp.TCPConnector(limit=64)
+            # The API server names the owner of each field by this.
+            headers={"User-Agent": self._manager},
+            timeout=aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS),
+            connector=aiohttp.TCPConnector(limit=64),
         )
         return self
 

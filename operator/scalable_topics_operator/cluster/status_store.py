@@ -23,8 +23,8 @@ class StatusStore:
         kube: the API server.
         resource: the object's kind.
         body: the object as last read.
-        on_written: called with the API server's reply to each write, so that a cache holds our own
-            write before its watch event arrives.
+        on_read: called with every newer version the API server answers, our own writes included, so that a
+            cache need not wait for the watch to tell of it.
     """
 
     def __init__(
@@ -32,12 +32,12 @@ class StatusStore:
         kube: KubeClient,
         resource: Resource,
         body: Body,
-        on_written: Callable[[Body], None] = lambda _: None,
+        on_read: Callable[[Body], None] = lambda _: None,
     ) -> None:
         self._kube = kube
         self._resource = resource
         self._body = body
-        self._on_written = on_written
+        self._on_read = on_read
 
     @property
     def body(self) -> Body:
@@ -73,6 +73,7 @@ class StatusStore:
                 )
             except KubeConflict as conflict:
                 current = await self._kube.get(self._resource, namespace, name)
+                self._on_read(current)
                 current_status = current.get("status") or {}
                 if current["metadata"]["uid"] != uid:
                     raise StaleStatus(f"{self._resource.plural} {namespace}/{name} was replaced") from conflict
@@ -87,6 +88,6 @@ class StatusStore:
                     version = current["metadata"]["resourceVersion"]
                     continue
             self._body = written
-            self._on_written(written)
+            self._on_read(written)
             return True
         raise StaleStatus(f"{self._resource.plural} {namespace}/{name} changes faster than it can be written")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.resources import CONNECTIONS
 from scalable_topics_operator.cluster.status_store import StatusStore
-from scalable_topics_operator.controllers.conditions import Standing, apply_standing, holds
+from scalable_topics_operator.controllers.conditions import Standing, apply_standing, find_condition
 from scalable_topics_operator.controllers.connection_credentials import SecretCredentials
 from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
 from scalable_topics_operator.controllers.timestamps import timestamp_now
@@ -31,7 +32,8 @@ logger = logging.getLogger(__name__)
 CLASSIC, NATIVE = "Classic", "Native"
 NOT_PROBED = "not probed yet"
 _RETRY_SECONDS = 5.0
-_STALLED_RETRY_SECONDS = 30.0
+# A probe repeats itself anyway; with all repeats of its calls it would take minutes to say that nobody is there.
+_PROBE_REQUESTS = 2
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class ConnectionHandle:
         backend: for topics; None until the first successful probe.
         probe: the last successful probe.
         problem: why it is down; empty while it is up.
+        reason: code of the last finding; empty before the first.
     """
 
     uid: str
@@ -57,6 +60,7 @@ class ConnectionHandle:
     backend: TopicBackend | None = None
     probe: ClusterProbe | None = None
     problem: str = NOT_PROBED
+    reason: str = ""
 
 
 class ConnectionController:
@@ -67,7 +71,8 @@ class ConnectionController:
         cache: objects as last seen.
         events: tells people.
         metrics: shows whether connections are up.
-        on_up: called with a connection's key when its topics have reason to look again.
+        on_finding: called with a connection's key when it was found up, down, or down for another reason: topics
+            that wait for it have to go on, or to say why they wait.
     """
 
     def __init__(
@@ -76,13 +81,13 @@ class ConnectionController:
         cache: ObjectCache,
         events: EventRecorder,
         metrics: Metrics,
-        on_up: Callable[[ObjectKey], None],
+        on_finding: Callable[[ObjectKey], None],
     ) -> None:
         self._kube = kube
         self._cache = cache
         self._events = events
         self._metrics = metrics
-        self._on_up = on_up
+        self._on_finding = on_finding
         self._handles: dict[ObjectKey, ConnectionHandle] = {}
 
     def handle(self, key: ObjectKey) -> ConnectionHandle | None:
@@ -107,19 +112,17 @@ class ConnectionController:
         except ValidationError as error:
             await self._write(store, Standing.stuck("InvalidSpec", _first_problem(error)), None)
             return None
-        was_up = not handle.problem
         standing = await self._probe(handle)
-        handle.problem = "" if standing.ready else standing.message
+        is_news = standing.reason != handle.reason
+        handle.problem, handle.reason = "" if standing.ready else standing.message, standing.reason
         self._metrics.connection_up.labels(key.namespace, key.name).set(1 if standing.ready else 0)
-        if standing.ready != holds(store.status, "Ready"):
+        if standing.reason != find_condition(store.status, "Ready").get("reason"):
             tell = self._events.normal if standing.ready else self._events.warning
             await tell(body, standing.reason, standing.message or "the cluster answers")
         await self._write(store, standing, handle)
-        if standing.ready and not was_up:
-            self._on_up(key)
-        if standing.ready:
-            return float(handle.spec.probe_interval_seconds)
-        return _STALLED_RETRY_SECONDS if standing.stalled else _RETRY_SECONDS
+        if is_news:
+            self._on_finding(key)
+        return _RETRY_SECONDS if standing.reconciling else float(handle.spec.probe_interval_seconds)
 
     async def _opened(self, key: ObjectKey, body: Body) -> ConnectionHandle:
         metadata = body["metadata"]
@@ -157,7 +160,10 @@ class ConnectionController:
         try:
             # A rotated Secret is used from the next call on, not only once the old token is refused.
             await handle.credentials.refresh()
-            probe = await handle.admin.probe()
+            async with asyncio.timeout(_PROBE_REQUESTS * handle.spec.limits.request_timeout_seconds):
+                probe = await handle.admin.probe()
+        except TimeoutError:
+            return Standing.working("Unreachable", f"{handle.spec.admin_url} does not answer in time")
         except AccessDenied as error:
             return Standing.stuck("AccessDenied", str(error))
         except BackendRefused as error:

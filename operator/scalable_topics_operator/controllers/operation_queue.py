@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,12 +51,23 @@ class QueuedOperation:
 
 
 class OperationQueue:
-    """Carries out a topic's SegmentOperations one after the other, oldest first."""
+    """Carries out a topic's SegmentOperations one after the other, oldest first.
 
-    def __init__(self, kube: KubeClient, cache: ObjectCache, events: EventRecorder) -> None:
+    Args:
+        kube: the API server.
+        cache: objects as last seen.
+        events: tells people.
+        on_finished: called with the key of each SegmentOperation that has ended; the cache knows of it by then,
+            so that no watch event tells of it any more.
+    """
+
+    def __init__(
+        self, kube: KubeClient, cache: ObjectCache, events: EventRecorder, on_finished: Callable[[ObjectKey], None]
+    ) -> None:
         self._kube = kube
         self._cache = cache
         self._events = events
+        self._on_finished = on_finished
 
     def pending(self, topic: ObjectKey) -> list[QueuedOperation]:
         """The topic's unfinished SegmentOperations, oldest first."""
@@ -210,6 +221,9 @@ class OperationQueue:
         except KubeNotFound:
             # Deleted while it ran: the operation itself goes on in the topic's journal.
             self._cache.remove(entry.key, body["metadata"]["uid"])
+            return
+        if phase in FINISHED:
+            self._on_finished(entry.key)
 
     def _observe(self, written: Body) -> None:
         self._cache.observe(SEGMENT_OPERATIONS, written)

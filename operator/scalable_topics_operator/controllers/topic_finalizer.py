@@ -11,10 +11,17 @@ from scalable_topics_operator.cluster.resources import FINALIZER, TOPICS
 from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.refusals import refusal_reason
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.controllers.topic_status import with_standing
 from scalable_topics_operator.controllers.topic_work import Stuck, TopicMemory, TopicWork, TopicWorkMaker
-from scalable_topics_operator.operations.errors import BackendError, ClientsAttached
+from scalable_topics_operator.operations.errors import (
+    BackendError,
+    BackendRefused,
+    BackendUnavailable,
+    ClientsAttached,
+    NamespaceMissing,
+)
 from scalable_topics_operator.operations.journal import OperationKind
 from scalable_topics_operator.operations.reshape import advance_reshape
 from scalable_topics_operator.operations.teardown import delete_topic, release
@@ -62,12 +69,25 @@ class TopicFinalizer:
                 standing = Standing.stuck("NotAllowed", f"{why}, or set deletionPolicy: Retain to keep the data")
                 await self._write(store, standing)
                 return _FORBIDDEN_RETRY_SECONDS
-            try:
-                await delete_topic(work.ctx, work.request)
-            except ClientsAttached as error:
-                await self._write(store, Standing.stuck("ClientsAttached", str(error)))
-                return _CLIENTS_RETRY_SECONDS
+            again_seconds = await self._delete(work, store)
+            if again_seconds is not None:
+                return again_seconds
         await self._drop(key, store.body)
+        return None
+
+    async def _delete(self, work: TopicWork, store: StatusStore) -> float | None:
+        """Delete the topic; answers when to try again, in seconds, if it is still there."""
+        try:
+            await delete_topic(work.ctx, work.request)
+        except NamespaceMissing:
+            # What was in it is gone with it.
+            return None
+        except BackendRefused as refusal:
+            await self._write(store, Standing.stuck(refusal_reason(refusal), str(refusal)))
+            return _CLIENTS_RETRY_SECONDS if isinstance(refusal, ClientsAttached) else _FORBIDDEN_RETRY_SECONDS
+        except BackendUnavailable as error:
+            await self._write(store, Standing.working("BrokerUnavailable", str(error)))
+            raise
         return None
 
     async def _release(self, work: TopicWork) -> None:
@@ -102,6 +122,8 @@ class TopicFinalizer:
     async def _write(self, store: StatusStore, standing: Standing) -> None:
         generation = store.body["metadata"]["generation"]
         await store.write(with_standing(store.status, standing, generation=generation, now=timestamp_now()))
+        if standing.stalled:
+            await self._events.warning(store.body, standing.reason, standing.message)
 
     async def _drop(self, key: ObjectKey, body: Body) -> None:
         finalizers = [name for name in body["metadata"].get("finalizers") or [] if name != FINALIZER]

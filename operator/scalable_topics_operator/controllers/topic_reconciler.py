@@ -17,22 +17,28 @@ from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing, find_condition, holds
 from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
+from scalable_topics_operator.controllers.refusals import refusal_reason
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.controllers.topic_finalizer import TopicFinalizer
-from scalable_topics_operator.controllers.topic_status import recorded_managed, with_intent, with_standing
-from scalable_topics_operator.controllers.topic_work import Stuck, TopicMemory, TopicWork, TopicWorkMaker
-from scalable_topics_operator.operations.claims import Verdict, judge_name
-from scalable_topics_operator.operations.create import NameRefused, establish
-from scalable_topics_operator.operations.desired import next_change
-from scalable_topics_operator.operations.drift import repair_drift
-from scalable_topics_operator.operations.errors import (
-    AccessDenied,
-    BackendRefused,
-    BackendUnavailable,
-    ClientsAttached,
-    NamespaceMissing,
-    NameTaken,
+from scalable_topics_operator.controllers.topic_status import (
+    managed_by,
+    recorded_managed,
+    with_managed,
+    with_standing,
+    with_wishes,
 )
+from scalable_topics_operator.controllers.topic_work import (
+    BY_NAME,
+    Stuck,
+    TopicMemory,
+    TopicWork,
+    TopicWorkMaker,
+)
+from scalable_topics_operator.operations.claims import Verdict, judge_name
+from scalable_topics_operator.operations.create import establish
+from scalable_topics_operator.operations.desired import next_change
+from scalable_topics_operator.operations.drift import repair_drift, require_claim
+from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
 from scalable_topics_operator.operations.journal import OperationKind, Request, Step, SubscriptionPhase
 from scalable_topics_operator.operations.protocols import Claim
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
@@ -45,12 +51,6 @@ logger = logging.getLogger(__name__)
 _REFUSED_RETRY_SECONDS = 30.0
 _AUTOMATIC_SHARE = 0.8
 _LISTING_AGE_SECONDS = 5.0
-_REASONS: tuple[tuple[type[BackendRefused], str], ...] = (
-    (AccessDenied, "AccessDenied"),
-    (NamespaceMissing, "NamespaceMissing"),
-    (NameTaken, "NameTaken"),
-    (ClientsAttached, "ClientsAttached"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,16 @@ class TopicReconciler:
         """
         body = self._cache.get(key)
         if body is None:
-            self._memories.pop(key, None)
+            self._forget(key)
             return None
         memory = self._memory(key, body)
         store = self._store(body)
         generation = body["metadata"]["generation"]
         if body["metadata"].get("deletionTimestamp"):
             return await self._finalizer.finalize(key, store, memory)
+        if _spec_changed(body):
+            # Remembered, because a first attempt that fails marks the spec as seen.
+            memory.drift_due = 0.0
         if self._settled(key, body, memory):
             return self._next_look(body, memory)
         try:
@@ -117,11 +120,8 @@ class TopicReconciler:
             if not self._only_looking(key, store.body):
                 await self._stand(key, store, Standing.working("BrokerUnavailable", str(error)), generation)
             raise
-        except NameRefused as error:
-            await self._stand(key, store, Standing.stuck(error.reason, str(error)), generation)
         except BackendRefused as error:
-            reason = next((reason for kind, reason in _REASONS if isinstance(error, kind)), "BrokerRefused")
-            await self._stand(key, store, Standing.stuck(reason, str(error)), generation)
+            await self._stand(key, store, Standing.stuck(refusal_reason(error), str(error)), generation)
         except LayoutError as error:
             await self._stand(key, store, Standing.stuck("InvalidRecord", str(error)), generation)
         return _REFUSED_RETRY_SECONDS
@@ -136,6 +136,9 @@ class TopicReconciler:
             await self._establish(work)
         await self._finish_operations(work)
         if not work.spec.paused:
+            if self._will_act(work):
+                # Another installation may have adopted the topic since we last looked.
+                await require_claim(work.ctx)
             await settle_subscriptions(work.ctx)
             await self._run_requests(work)
             await self._approach_desired(work)
@@ -143,6 +146,7 @@ class TopicReconciler:
             await self._prune(work)
         else:
             problem = None
+            await self._operations.show_waiting(work.key, f"ScalableTopic {work.key.name}: spec.paused is true")
         await self._show_done(work, problem)
 
     async def _establish(self, work: TopicWork) -> None:
@@ -154,6 +158,14 @@ class TopicReconciler:
         await establish(work.ctx, judgement, work.request)
         # A topic just made or rebuilt from its segments agrees with them.
         self._drift_checked(work.memory)
+
+    def _will_act(self, work: TopicWork) -> bool:
+        layout, desired = work.store.state.layout, work.spec.segments.desired
+        return bool(
+            _spec_changed(work.store.body)
+            or self._operations.pending(work.key)
+            or (layout is not None and desired not in (None, len(layout.active)))
+        )
 
     async def _owner_alive(self, claim: Claim) -> bool:
         try:
@@ -246,19 +258,17 @@ class TopicReconciler:
     async def _show_done(self, work: TopicWork, problem: Standing | None) -> None:
         layout = work.store.state.layout
         if layout is not None:
+            work.memory.shown = str(work.topic)
             self._metrics.show_layout(
                 str(work.topic), active=len(layout.active), sealed=len(layout.sealed), epoch=layout.epoch
             )
         generation, now = work.generation, timestamp_now()
         status = with_standing(work.store.status, problem or Standing.healthy(), generation=generation, now=now)
-        status = with_intent(
-            status,
-            work.ctx.intent,
-            desired=work.spec.segments.desired,
-            paused=work.spec.paused,
-            generation=generation,
-            now=now,
+        status = with_wishes(
+            status, desired=work.spec.segments.desired, paused=work.spec.paused, generation=generation, now=now
         )
+        if not work.spec.paused:
+            status = with_managed(status, managed_by(work.ctx.intent))
         before = find_condition(work.store.status, "Ready").get("reason")
         await work.store.write_status(status)
         if problem is not None and before != problem.reason:
@@ -300,7 +310,9 @@ class TopicReconciler:
             and not self._operations.pending(key)
         )
 
-    def _next_look(self, body: Body, memory: TopicMemory) -> float:
+    def _next_look(self, body: Body, memory: TopicMemory) -> float | None:
+        if body["spec"].get("paused"):
+            return None
         now = time.monotonic()
         due = memory.drift_due
         if _may_prune(body.get("status") or {}):
@@ -320,14 +332,24 @@ class TopicReconciler:
     def _memory(self, key: ObjectKey, body: Body) -> TopicMemory:
         memory = self._memories.get(key)
         if memory is None or memory.uid != body["metadata"]["uid"]:
+            self._forget(key)
             memory = self._memories[key] = TopicMemory(body["metadata"]["uid"])
         return memory
+
+    def _forget(self, key: ObjectKey) -> None:
+        memory = self._memories.pop(key, None)
+        if memory is not None and memory.shown and not self._cache.find(BY_NAME, memory.shown):
+            self._metrics.forget_layout(memory.shown)
 
     def _store(self, body: Body) -> StatusStore:
         return StatusStore(self._kube, TOPICS, body, self._observe)
 
     def _observe(self, written: Body) -> None:
         self._cache.observe(TOPICS, written)
+
+
+def _spec_changed(body: Body) -> bool:
+    return bool((body.get("status") or {}).get("observedGeneration") != body["metadata"]["generation"])
 
 
 def _may_prune(status: dict[str, Any]) -> bool:

@@ -83,24 +83,28 @@ def with_standing(before: Mapping[str, Any], standing: Standing, *, generation: 
     return status
 
 
-def with_intent(
+def with_managed(before: Mapping[str, Any], managed: Managed) -> dict[str, Any]:
+    """The status with what may be set on segments for the spec (hazard C7)."""
+    status = dict(before)
+    _set_or_drop(status, "managedPolicies", sorted(managed.policies))
+    _set_or_drop(
+        status,
+        "managedPermissions",
+        [{"role": role, "actions": sorted(actions)} for role, actions in sorted(managed.permissions.items())],
+    )
+    return status
+
+
+def with_wishes(
     before: Mapping[str, Any],
-    intent: TopicIntent,
     *,
     desired: int | None,
     paused: bool,
     generation: int,
     now: str,
 ) -> dict[str, Any]:
-    """The status with what is managed for the spec now, and the conditions AutoScale and Paused."""
+    """The status with the conditions AutoScale and Paused."""
     status = dict(before)
-    managed = managed_by(intent)
-    _set_or_drop(status, "managedPolicies", sorted(managed.policies))
-    _set_or_drop(
-        status,
-        "managedPermissions",
-        [{"role": role, "actions": sorted(actions)} for role, actions in sorted(intent.permissions.items())],
-    )
     conditions = set_condition(
         status.get("conditions", ()),
         "AutoScale",
@@ -123,11 +127,11 @@ def with_intent(
 
 
 def managed_by(intent: TopicIntent) -> Managed:
-    """Names of the policies and roles a spec has set."""
+    """What a spec has set."""
     policies = intent.policies_for(1)
     return Managed(
         frozenset(field.name for field in fields(policies) if getattr(policies, field.name) is not None),
-        frozenset(intent.permissions),
+        intent.permissions,
     )
 
 
@@ -135,7 +139,7 @@ def recorded_managed(status: Mapping[str, Any]) -> Managed:
     """What the status says was set earlier."""
     return Managed(
         frozenset(status.get("managedPolicies", ())),
-        frozenset(entry["role"] for entry in status.get("managedPermissions", ())),
+        {entry["role"]: frozenset(entry["actions"]) for entry in status.get("managedPermissions", ())},
     )
 
 

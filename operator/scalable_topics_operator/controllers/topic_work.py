@@ -61,12 +61,14 @@ class TopicMemory:
         opened_here: journals opened by this process (R8).
         drift_due: monotonic time of the next drift check.
         prune_due: monotonic time of the next look for prunable segments.
+        shown: the topic that the metrics show for it, if any.
     """
 
     uid: str
     opened_here: set[str] = field(default_factory=set)
     drift_due: float = 0.0
     prune_due: float = 0.0
+    shown: str = ""
 
 
 class SystemClock:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from scalable_topics_operator.controllers.fair_share import FairShare
 
 K = TypeVar("K", bound=Hashable)
 
@@ -30,19 +32,33 @@ class WorkQueue(Generic[K]):
     """Keys that want work.
 
     A key added while it waits is not added twice; a key added while it is worked on is worked on again
-    afterwards, never at the same time. Keys wait in the order they came, so no key delays others for long.
+    afterwards, never at the same time. Keys wait in the order they came, and no group of keys can take all
+    workers (`FairShare`), so nobody delays others for long.
+
+    Args:
+        backoff: pauses after failures.
+        monotonic: the clock.
+        group_of: the group that a key shares its luck with; None for keys without one.
     """
 
-    def __init__(self, backoff: Backoff | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        backoff: Backoff | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        group_of: Callable[[K], Hashable | None] = lambda _: None,
+    ) -> None:
         self._backoff = backoff or Backoff()
         self._monotonic = monotonic
+        self._group_of = group_of
         self._ready: deque[K] = deque()
+        self._parked: defaultdict[Hashable, deque[K]] = defaultdict(deque)
         self._since: dict[K, float] = {}
         self._working: dict[K, float] = {}
         self._again: set[K] = set()
         self._later: dict[K, tuple[float, asyncio.TimerHandle]] = {}
         self._failures: dict[K, int] = {}
         self._wake = asyncio.Event()
+        self._share: FairShare[Hashable] = FairShare(1)
 
     def add(self, key: K) -> None:
         """Work on a key as soon as a worker is free."""
@@ -64,8 +80,16 @@ class WorkQueue(Generic[K]):
         handle = asyncio.get_running_loop().call_later(max(0.0, seconds), self._due, key)
         self._later[key] = (when, handle)
 
-    def failed(self, key: K) -> float:
-        """Work on a key again after its back-off; answers the pause in seconds."""
+    def failed(self, key: K, *, group_suffers: bool = False) -> float:
+        """Work on a key again after its back-off; answers the pause in seconds.
+
+        Args:
+            key: the key.
+            group_suffers: what went wrong will go wrong for all of its group.
+        """
+        group = self._group_of(key)
+        if group_suffers and group is not None:
+            self._share.suffers(group)
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         pause = self._backoff.pause_seconds(failures)
         self.add_after(key, pause)
@@ -74,15 +98,18 @@ class WorkQueue(Generic[K]):
     def succeeded(self, key: K) -> None:
         """Forget a key's failures."""
         self._failures.pop(key, None)
+        group = self._group_of(key)
+        if group is not None:
+            self._share.recovers(group)
 
     @property
     def waiting(self) -> int:
-        """Keys that wait for a worker."""
-        return len(self._ready)
+        """Keys that wait for a worker, those included that wait for one of their group to be done."""
+        return len(self._ready) + sum(len(parked) for parked in self._parked.values())
 
     @property
     def oldest_wait_seconds(self) -> float:
-        """How long the first waiting key has waited."""
+        """How long the first waiting key has waited, those left out that wait for their own group."""
         return self._monotonic() - self._since[self._ready[0]] if self._ready else 0.0
 
     @property
@@ -92,25 +119,53 @@ class WorkQueue(Generic[K]):
 
     async def run(self, work: Callable[[K], Awaitable[None]], workers: int) -> None:
         """Work until cancelled, on `workers` keys at a time. `work` must not raise; what it raises ends the queue."""
+        self._share = FairShare(workers)
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._worker(work))
 
     async def _worker(self, work: Callable[[K], Awaitable[None]]) -> None:
         while True:
-            while not self._ready:
-                self._wake.clear()
-                await self._wake.wait()
-            key = self._ready.popleft()
+            key, group = await self._next()
             del self._since[key]
             self._working[key] = self._monotonic()
             try:
                 await work(key)
             finally:
                 del self._working[key]
+                if group is not None:
+                    self._share.leave(group)
+                    self._unpark(group)
                 if key in self._again:
                     self._again.discard(key)
                     self.add(key)
+
+    async def _next(self) -> tuple[K, Hashable | None]:
+        """The next key that may be worked on, with the group that holds a worker for it."""
+        while True:
+            while self._ready:
+                key = self._ready.popleft()
+                group = self._group_of(key)
+                if group is None:
+                    return key, None
+                if self._share.free(group):
+                    self._share.enter(group)
+                    return key, group
+                self._parked[group].append(key)
+            self._wake.clear()
+            await self._wake.wait()
+
+    def _unpark(self, group: Hashable) -> None:
+        parked = self._parked.get(group)
+        if parked is None:
+            return
+        for _ in range(min(self._share.free(group), len(parked))):
+            key = parked.popleft()
+            self._since[key] = self._monotonic()
+            self._ready.append(key)
+            self._wake.set()
+        if not parked:
+            del self._parked[group]
 
     def _due(self, key: K) -> None:
         self._later.pop(key, None)

@@ -76,3 +76,18 @@ def judge_name(name: NameState, mine: Claim, *, owner_alive: bool, adopt: bool) 
         f"the topic is claimed by ScalableTopic {owner} of another operator installation; set spec.adopt: true "
         "to take it over once that installation has let go of it",
     )
+
+
+def why_lost(name: NameState, mine: Claim) -> str:
+    """What tells that a topic we had a claim on belongs to another object now; empty while it is ours.
+
+    A missing claim is no loss: drift repair puts our claim back.
+    """
+    claim = name.claim
+    if claim is None or claim.resource_uid == mine.resource_uid:
+        return ""
+    return (
+        f"the topic was taken over by ScalableTopic {claim.resource_namespace}/{claim.resource_name} of Kubernetes "
+        f"cluster {claim.kubernetes_uid}; nothing is done to it from here any more. Delete this object, which leaves "
+        "the topic as it is"
+    )

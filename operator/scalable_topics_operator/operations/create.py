@@ -6,13 +6,14 @@ every call may be repeated, so a process that dies leaves nothing that the next 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from scalable_topics.layout import Segment, SegmentLayout, planned_initial
 from scalable_topics_operator.operations.claims import Judgement, Verdict
 from scalable_topics_operator.operations.context import OperationContext, concurrently
-from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing
+from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable, NameTaken, TopicMissing
 from scalable_topics_operator.operations.journal import (
     Action,
     Operation,
@@ -26,8 +27,9 @@ from scalable_topics_operator.operations.journal import (
     new_operation_id,
 )
 from scalable_topics_operator.operations.protocols import FoundSegment
-from scalable_topics_operator.operations.rebuild import Rebuilt, Witness, rebuild
+from scalable_topics_operator.operations.rebuild import Rebuilt, Witness, next_unused_id, rebuild
 from scalable_topics_operator.operations.reshape import create_children
+from scalable_topics_operator.operations.seal import seal_segment
 
 
 class NameRefused(BackendRefused):
@@ -50,17 +52,18 @@ async def establish(ctx: OperationContext, judgement: Judgement, request: Reques
     """
     match judgement.verdict:
         case Verdict.REFUSED:
-            if ctx.store.state.operation is not None:
-                # The name was lost before the claim: nothing was made under this journal.
-                await ctx.store.commit(replace(ctx.store.state, operation=None))
+            await _drop_journal(ctx)
             raise NameRefused(judgement.reason, judgement.message)
         case Verdict.FREE:
-            await _create(ctx, request)
+            # Without a claim there may still be segments: the claim was lost, or a deleted topic left some behind.
+            if not await _recover_unclaimed(ctx, request):
+                await _create(ctx, request)
         case Verdict.OURS:
             # Without a layout in the status our claim means: we died while creating, or the status was lost.
             if not await _rebuild(ctx, request):
                 await _create(ctx, request)
         case Verdict.RECOVERABLE | Verdict.ADOPTABLE:
+            await _drop_journal(ctx)
             await ctx.backend.rewrite_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
             if not await _rebuild(ctx, request):
                 await _create(ctx, request)
@@ -68,30 +71,21 @@ async def establish(ctx: OperationContext, judgement: Judgement, request: Reques
             assert_never(judgement.verdict)
 
 
+async def _drop_journal(ctx: OperationContext) -> None:
+    """Forget a creation that never had the name: nothing was made under its journal."""
+    if ctx.store.state.operation is not None:
+        await ctx.store.commit(replace(ctx.store.state, operation=None))
+
+
 async def _create(ctx: OperationContext, request: Request) -> None:
-    state = ctx.store.state
-    operation = state.operation
-    if operation is None:
-        first_id = await _first_unused_id(ctx)
-        children = planned_initial(
-            ctx.intent.initial_segments, bucket_budget=ctx.intent.bucket_budget, first_id=first_id
-        )
-        operation = Operation(
-            id=new_operation_id(),
-            kind=OperationKind.CREATE,
-            step=Step.CREATING,
-            term=ctx.term,
-            parents=(),
-            children=children,
-            subscriptions=tuple(sorted(ctx.intent.subscriptions)),
-            started_at=ctx.timestamp(),
-            request=request,
-            next_segment_id=first_id + len(children),
-        )
-        await ctx.store.commit(replace(state, operation=operation))
-        ctx.opened_here.add(operation.id)
+    operation = ctx.store.state.operation or await _journal_creation(ctx, request)
     await ctx.backend.take_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
-    await create_children(ctx, operation)
+    try:
+        await create_children(ctx, operation)
+    except NameTaken as taken:
+        # A client or a late call made a topic of that name. Ids are never shared (R9), so others are journaled.
+        await _journal_creation(ctx, request, first_id=operation.next_segment_id)
+        raise BackendUnavailable(f"{taken}; the topic is created with other segment ids") from None
     now_ms = ctx.clock.now_ms()
     layout = SegmentLayout(
         epoch=0,
@@ -102,6 +96,27 @@ async def _create(ctx: OperationContext, request: Request) -> None:
         },
     )
     await _commit_created(ctx, layout, operation, incarnation=f"{ctx.claim.resource_uid}.0")
+
+
+async def _journal_creation(ctx: OperationContext, request: Request, *, first_id: int = 0) -> Operation:
+    """Journal the segments to create, with ids from `first_id` and above every one ever seen."""
+    first_id = max(first_id, await _first_unused_id(ctx))
+    children = planned_initial(ctx.intent.initial_segments, bucket_budget=ctx.intent.bucket_budget, first_id=first_id)
+    operation = Operation(
+        id=new_operation_id(),
+        kind=OperationKind.CREATE,
+        step=Step.CREATING,
+        term=ctx.term,
+        parents=(),
+        children=children,
+        subscriptions=tuple(sorted(ctx.intent.subscriptions)),
+        started_at=ctx.timestamp(),
+        request=request,
+        next_segment_id=first_id + len(children),
+    )
+    await ctx.store.commit(replace(ctx.store.state, operation=operation))
+    ctx.opened_here.add(operation.id)
+    return operation
 
 
 async def _commit_created(
@@ -134,7 +149,29 @@ async def _commit_created(
 async def _first_unused_id(ctx: OperationContext) -> int:
     """0 for a fresh name; above every id ever seen where segments of an earlier life are still about (R9)."""
     found = await ctx.backend.list_segments(ctx.topic)
-    return max((segment.segment_id + 1 for segment in found), default=0)
+    records = [witness.record for witness in await _witnesses(ctx, found)]
+    return max([next_unused_id(records), *(segment.segment_id + 1 for segment in found)])
+
+
+async def _recover_unclaimed(ctx: OperationContext, request: Request) -> bool:
+    """Take a topic back whose claim was lost with its status (R1); False when no segment holds anything.
+
+    Raises NameRefused when the segments are another installation's or contradict each other.
+    """
+    if ctx.store.state.operation is not None:
+        return False
+    witnesses = await _witnesses(ctx, await ctx.backend.list_segments(ctx.topic))
+    if not any(witness.entries for witness in witnesses):
+        return False
+    owner = max(witnesses, key=lambda witness: witness.record.segment_id).record.claim
+    if (owner.installation_id, owner.kubernetes_uid) != (ctx.claim.installation_id, ctx.claim.kubernetes_uid):
+        raise NameRefused(
+            "ClaimedElsewhere",
+            f"segments of ScalableTopic {owner.resource_namespace}/{owner.resource_name} of another operator "
+            "installation hold messages under this name, and its claim is gone; delete them or choose another name",
+        )
+    await ctx.backend.take_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
+    return await _rebuild(ctx, request)
 
 
 async def _rebuild(ctx: OperationContext, request: Request) -> bool:
@@ -145,18 +182,20 @@ async def _rebuild(ctx: OperationContext, request: Request) -> bool:
     state = ctx.store.state
     if state.operation is not None and state.operation.kind is OperationKind.CREATE:
         return False
-    witnesses = await _witnesses(ctx)
+    witnesses = await _witnesses(ctx, await ctx.backend.list_segments(ctx.topic))
     if not witnesses:
         return False
     rebuilt = rebuild(witnesses)
     if rebuilt.problem:
         raise NameRefused("CannotRebuild", rebuilt.problem)
     if rebuilt.layout is None:
-        await concurrently(ctx.backend.delete_segment(topic, force=True) for topic in rebuilt.discard)
+        # What a creation left behind is empty; drift repair sweeps it once other ids are in use (R9).
         return False
+    await concurrently(_carry_over(ctx, topic, missing) for topic, missing in rebuilt.carry_over.items())
     await ctx.store.commit(_rebuilt_state(ctx, rebuilt, rebuilt.layout, request))
     await concurrently(ctx.backend.delete_segment(topic, force=True) for topic in rebuilt.discard)
     await ctx.backend.rewrite_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
+    await _close_reopened(ctx)
     await ctx.report(
         "LayoutRebuilt",
         f"the layout was rebuilt from {len(witnesses)} segments: {len(rebuilt.layout.active)} active, epoch "
@@ -164,6 +203,27 @@ async def _rebuild(ctx: OperationContext, request: Request) -> bool:
         warning=False,
     )
     return True
+
+
+async def _carry_over(ctx: OperationContext, segment_topic: str, subscriptions: frozenset[str]) -> None:
+    try:
+        await ctx.backend.ensure_cursors(segment_topic, sorted(subscriptions))
+    except TopicMissing:
+        # Drift repair makes it again.
+        return
+
+
+async def _close_reopened(ctx: OperationContext) -> None:
+    """Seal again what took writes beside its children when it was found (R14)."""
+    layout = ctx.store.state.layout
+    for segment in layout.sealed if layout else ():
+        if layout is None or segment.sealed_position is not None:
+            continue
+        position = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, segment))
+        if position is not None:
+            layout = layout.with_sealed_position(segment.segment_id, str(position))
+    if layout != ctx.store.state.layout:
+        await ctx.store.commit(replace(ctx.store.state, layout=layout))
 
 
 def _rebuilt_state(ctx: OperationContext, rebuilt: Rebuilt, layout: SegmentLayout, request: Request) -> TopicState:
@@ -190,7 +250,7 @@ def _rebuilt_state(ctx: OperationContext, rebuilt: Rebuilt, layout: SegmentLayou
     )
 
 
-async def _witnesses(ctx: OperationContext) -> list[Witness]:
+async def _witnesses(ctx: OperationContext, found: Sequence[FoundSegment]) -> list[Witness]:
     async def witness(found: FoundSegment) -> Witness | None:
         try:
             record = await ctx.backend.read_record(found.topic)
@@ -199,7 +259,6 @@ async def _witnesses(ctx: OperationContext) -> list[Witness]:
             look = await ctx.backend.look(found.topic)
         except TopicMissing:
             return None
-        return Witness(record, found.topic, look.terminated, look.last_confirmed, look.entries)
+        return Witness(record, found.topic, look.terminated, look.last_confirmed, look.entries, look.counting)
 
-    found = await ctx.backend.list_segments(ctx.topic)
     return [seen for seen in await concurrently(witness(segment) for segment in found) if seen is not None]

@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scalable_topics.layout import Segment, SegmentLayout
+from scalable_topics_operator.operations.claims import why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
+from scalable_topics_operator.operations.create import NameRefused
 from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
 from scalable_topics_operator.operations.journal import Request, SubscriptionPhase
 from scalable_topics_operator.operations.protocols import (
     FoundSegment,
+    NameState,
     Position,
     SegmentLook,
     SegmentRecord,
@@ -43,11 +46,28 @@ class Managed:
 
     Args:
         policies: names of topic policies.
-        roles: roles that were granted something.
+        permissions: role -> actions that were granted.
     """
 
     policies: frozenset[str] = frozenset()
-    roles: frozenset[str] = frozenset()
+    permissions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def united(self, other: Managed) -> Managed:
+        """What either has."""
+        roles = self.permissions.keys() | other.permissions.keys()
+        return Managed(
+            self.policies | other.policies,
+            {
+                role: self.permissions.get(role, frozenset()) | other.permissions.get(role, frozenset())
+                for role in roles
+            },
+        )
+
+    def overdone(self, permissions: Mapping[str, frozenset[str]]) -> list[str]:
+        """Roles that were granted more than `permissions` gives them, sorted."""
+        return sorted(
+            role for role, actions in self.permissions.items() if not actions <= permissions.get(role, frozenset())
+        )
 
 
 @dataclass(slots=True)
@@ -70,7 +90,8 @@ async def repair_drift(
         listing_age_seconds: how old a shared listing of the namespace may be.
         request: names drift repair as the asker of a replacement operation.
 
-    Raises BackendError when the brokers cannot be read or refuse a repair.
+    Raises NameRefused when another object has claimed the topic, BackendError when the brokers cannot be read or
+    refuse a repair.
     """
     layout = ctx.store.state.layout
     if layout is None:
@@ -81,12 +102,13 @@ async def repair_drift(
     for segment in layout.active:
         if looks[segment.segment_id] is None:
             await _recreate(ctx, layout, segment, looks, findings)
+    strangers = await _find_strangers(ctx, layout, looks, findings)
     await _mend_seals(ctx, layout, looks, findings)
     await _check_cursors(ctx, layout, looks, findings)
     await _mend_settings(ctx, layout, looks, managed)
     await _sweep(ctx, layout, listing_age_seconds, findings)
     await _record_positions(ctx, findings)
-    reopened = await _replace_terminated(ctx, layout, looks, request)
+    reopened = await _replace(ctx, layout, looks, strangers, request)
     return DriftReport(tuple(findings.problems), reopened)
 
 
@@ -102,8 +124,17 @@ async def _looks(ctx: OperationContext, layout: SegmentLayout) -> dict[int, Segm
     return {segment.segment_id: seen for segment, seen in zip(segments, found, strict=True)}
 
 
-async def _mend_claim(ctx: OperationContext) -> None:
+async def require_claim(ctx: OperationContext) -> NameState:
+    """What exists under the plain name. Raises NameRefused when another object has claimed it (R1)."""
     name = await ctx.backend.read_name(ctx.topic)
+    lost = why_lost(name, ctx.claim)
+    if lost:
+        raise NameRefused("ClaimLost", lost)
+    return name
+
+
+async def _mend_claim(ctx: OperationContext) -> None:
+    name = await require_claim(ctx)
     if not name.exists:
         await ctx.backend.take_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
         await ctx.report("ClaimRestored", f"the claim on {ctx.topic} was missing and was made again")
@@ -123,8 +154,6 @@ async def _recreate(
     findings: _Findings,
 ) -> None:
     """An active segment without a topic gets one again, with every cursor its siblings have (R14, hazard B2)."""
-    siblings = [seen for other in layout.active if (seen := looks[other.segment_id]) is not None]
-    subscriptions = frozenset(ctx.intent.subscriptions).union(*(seen.counting for seen in siblings))
     sibling_topics = [
         ctx.backend.segment_topic(ctx.topic, other) for other in layout.active if looks[other.segment_id] is not None
     ]
@@ -146,7 +175,7 @@ async def _recreate(
             claim=ctx.claim,
         ),
         SegmentSetup(
-            subscriptions=subscriptions - ctx.store.state.not_discovered,
+            subscriptions=_subscriptions(ctx, layout, looks),
             inheritance=replace(inheritance, permissions={**inheritance.permissions, **ctx.intent.permissions}),
             policies=ctx.intent.policies_for(len(layout.active)),
         ),
@@ -157,6 +186,44 @@ async def _recreate(
     )
     findings.add("SegmentLost", message)
     await ctx.report("SegmentLost", message)
+
+
+async def _find_strangers(
+    ctx: OperationContext, layout: SegmentLayout, looks: dict[int, SegmentLook | None], findings: _Findings
+) -> frozenset[int]:
+    """Active segments whose topic is not ours: it was deleted and a client made it again (hazard A1-25719).
+
+    Each gets every cursor its siblings have, so that what was written to it meanwhile is read.
+    """
+
+    async def is_stranger(segment: Segment) -> bool:
+        try:
+            return await ctx.backend.read_record(ctx.backend.segment_topic(ctx.topic, segment)) is None
+        except TopicMissing:
+            return False
+
+    present = [segment for segment in layout.active if looks[segment.segment_id] is not None]
+    found = await concurrently(is_stranger(segment) for segment in present)
+    strangers = [segment for segment, strange in zip(present, found, strict=True) if strange]
+    for segment in strangers:
+        topic = ctx.backend.segment_topic(ctx.topic, segment)
+        await ctx.backend.ensure_cursors(topic, sorted(_subscriptions(ctx, layout, looks)))
+        looks[segment.segment_id] = await ctx.backend.look(topic)
+        findings.add(
+            "SegmentLost",
+            f"active segment {segment.segment_id} {segment.hash_range} was deleted and made again by a client; messages "
+            "it held before are lost",
+        )
+    return frozenset(segment.segment_id for segment in strangers)
+
+
+def _subscriptions(
+    ctx: OperationContext, layout: SegmentLayout, looks: Mapping[int, SegmentLook | None]
+) -> frozenset[str]:
+    """Subscriptions that count: declared, or found on an active segment (R16)."""
+    seen = [look for segment in layout.active if (look := looks[segment.segment_id]) is not None]
+    found = frozenset(ctx.intent.subscriptions).union(*(look.counting for look in seen))
+    return found - ctx.store.state.not_discovered
 
 
 async def _mend_seals(
@@ -196,9 +263,11 @@ async def _check_cursors(
     for name, entry in subscriptions.items():
         if entry.phase not in (SubscriptionPhase.ACTIVE, SubscriptionPhase.CURSOR_LOST):
             continue
+        # At latest it never had one on what was sealed before (R18).
+        expected = layout.active if entry.latest else layout.segments.values()
         lost_on = [
             segment.segment_id
-            for segment in layout.active
+            for segment in expected
             if (look := looks[segment.segment_id]) is not None and name not in look.cursors
         ]
         if lost_on:
@@ -220,16 +289,16 @@ async def _mend_settings(
     managed: Managed,
 ) -> None:
     policies = ctx.intent.policies_for(len(layout.active))
-    revoked = sorted(managed.roles - ctx.intent.permissions.keys())
+    revoked = managed.overdone(ctx.intent.permissions)
 
     async def mend(segment: Segment) -> None:
         topic = ctx.backend.segment_topic(ctx.topic, segment)
         try:
             await ctx.backend.apply_policies(topic, policies, managed_before=managed.policies)
-            if ctx.intent.permissions:
-                await ctx.backend.grant(topic, ctx.intent.permissions)
             if revoked:
                 await ctx.backend.revoke(topic, revoked)
+            if ctx.intent.permissions:
+                await ctx.backend.grant(topic, ctx.intent.permissions)
         except TopicMissing:
             return
 
@@ -242,10 +311,11 @@ async def _mend_settings(
 
 async def _sweep(ctx: OperationContext, layout: SegmentLayout, listing_age_seconds: float, findings: _Findings) -> None:
     """Topics with a segment's name that the record does not know: resurrected by a client, or left behind (R19)."""
-    known = layout.segments.keys() | {entry.segment_id for entry in ctx.store.state.deleting}
+    recorded = {ctx.backend.segment_topic(ctx.topic, segment) for segment in layout.segments.values()}
+    recorded |= {entry.topic for entry in ctx.store.state.deleting}
     found = await ctx.backend.list_segments(ctx.topic, max_age_seconds=listing_age_seconds)
     for stray in found:
-        if stray.segment_id not in known and stray.segment_id < layout.next_segment_id:
+        if stray.topic not in recorded and stray.segment_id < layout.next_segment_id:
             await _sweep_one(ctx, stray, findings)
 
 
@@ -283,21 +353,25 @@ async def _record_positions(ctx: OperationContext, findings: _Findings) -> None:
         await ctx.store.commit(replace(state, layout=layout))
 
 
-async def _replace_terminated(
-    ctx: OperationContext, layout: SegmentLayout, looks: Mapping[int, SegmentLook | None], request: Request
+async def _replace(
+    ctx: OperationContext,
+    layout: SegmentLayout,
+    looks: Mapping[int, SegmentLook | None],
+    strangers: frozenset[int],
+    request: Request,
 ) -> bool:
-    """An active segment that somebody sealed is rolled over to a successor of the same range (R14, hazard B1)."""
-    ended = _terminated_active(layout, looks)
-    if not ended:
-        return False
-    await ctx.report(
-        "SegmentReplaced",
-        f"active segment {ended[0].segment_id} {ended[0].hash_range} was sealed behind our back; a successor of the "
-        "same range replaces it",
-    )
-    await open_reshape(ctx, layout.plan_rollover(ended[0].segment_id), request)
-    return True
-
-
-def _terminated_active(layout: SegmentLayout, looks: Mapping[int, SegmentLook | None]) -> Sequence[Segment]:
-    return [segment for segment in layout.active if (look := looks[segment.segment_id]) is not None and look.terminated]
+    """An active segment that somebody sealed or made again is rolled over to a successor (R14, hazard B1)."""
+    for segment in layout.active:
+        look = looks[segment.segment_id]
+        made_again = segment.segment_id in strangers
+        if look is None or not (look.terminated or made_again):
+            continue
+        await ctx.report(
+            "SegmentReplaced",
+            f"active segment {segment.segment_id} {segment.hash_range} was "
+            f"{'deleted and made again by a client' if made_again else 'sealed'} behind our back; a successor of the "
+            "same range replaces it",
+        )
+        await open_reshape(ctx, layout.plan_rollover(segment.segment_id), request)
+        return True
+    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scalable_topics.layout import Segment
+from scalable_topics.layout import Segment, SegmentLayout
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, ClientsAttached, TopicMissing
 from scalable_topics_operator.operations.journal import (
@@ -21,10 +21,17 @@ from scalable_topics_operator.operations.protocols import Position, SegmentLook
 
 @dataclass(frozen=True, slots=True)
 class PruneFinding:
-    """Whether one sealed segment may go, and if not, why (in words for a condition)."""
+    """Whether one sealed segment may go, and if not, why (in words for a condition).
+
+    Args:
+        segment_id: the segment.
+        blocked_by: why it must stay; empty if it may go.
+        drained: whether every subscription that counts has read it to its verified end.
+    """
 
     segment_id: int
     blocked_by: str = ""
+    drained: bool = True
 
 
 def drained(look: SegmentLook, sealed_position: Position, subscription: str) -> bool:
@@ -57,21 +64,25 @@ def judge_segment(
         settle_window_seconds: how long it must stay readable for unknown sends (R15).
     """
 
+    def unread(why: str) -> PruneFinding:
+        return PruneFinding(segment.segment_id, why, drained=False)
+
     def blocked(why: str) -> PruneFinding:
         return PruneFinding(segment.segment_id, why)
 
     if look is None:
         return PruneFinding(segment.segment_id)
-    if not look.terminated or segment.sealed_position is None:
-        return blocked("its seal is not verified")
-    position = Position.parse(segment.sealed_position)
+    position = Position.parse(segment.sealed_position) if segment.sealed_position else None
+    if not look.terminated or look.last_confirmed != position:
+        # It was open again after its position was recorded: drift repair seals it and records where it ends now.
+        return unread("its seal is not verified")
     lost = sorted(name for name in declared if name not in look.cursors)
     if lost:
-        return blocked(f"subscription {lost[0]} has lost its cursor on it")
+        return unread(f"subscription {lost[0]} has lost its cursor on it")
     undrained = sorted(name for name in look.counting | declared if not drained(look, position, name))
     if undrained:
         backlog = look.cursors[undrained[0]].backlog
-        return blocked(f"subscription {undrained[0]} has not drained it ({backlog} entries left)")
+        return unread(f"subscription {undrained[0]} has not drained it ({backlog} entries left)")
     age_seconds = (now_ms - segment.sealed_at_ms) / 1000
     if age_seconds < settle_window_seconds:
         return blocked(f"sealed {age_seconds:.0f} s ago; it stays {settle_window_seconds:.0f} s for unknown sends")
@@ -83,29 +94,43 @@ def judge_segment(
 
 
 async def find_prunable(ctx: OperationContext, segment_ids: Sequence[int] = ()) -> list[PruneFinding]:
-    """Judge the given sealed segments, or all of them. Raises BackendError."""
+    """Judge the given sealed segments, or all of them. Raises LayoutError for an unknown id, BackendError."""
     layout = ctx.store.state.layout
     if layout is None:
         return []
-    chosen = [layout.segment(segment_id) for segment_id in segment_ids] or layout.sealed
+    chosen = tuple(segment_ids) or tuple(segment.segment_id for segment in layout.sealed)
+    ancestors = {one: _ancestors(layout, one) for one in chosen}
     # A subscription made at latest may never have had a cursor on a sealed segment (R18): it counts where it has one.
     declared = frozenset(name for name, entry in ctx.intent.subscriptions.items() if not entry.latest)
     declared -= ctx.store.state.not_discovered
-    return await concurrently(_judge(ctx, segment, declared) for segment in chosen)
+    judged = sorted(set(chosen).union(*ancestors.values()))
+    found = await concurrently(_judge(ctx, layout.segment(one), declared) for one in judged)
+    findings = {finding.segment_id: finding for finding in found}
+    return [_in_order(findings[one], [findings[ancestor] for ancestor in ancestors[one]]) for one in chosen]
+
+
+def _ancestors(layout: SegmentLayout, segment_id: int) -> list[int]:
+    return [one.segment_id for one in layout.lineage(segment_id) if one.segment_id < segment_id]
+
+
+def _in_order(finding: PruneFinding, ancestors: Sequence[PruneFinding]) -> PruneFinding:
+    """A segment outlives what comes before it, or its successors would be read too early (hazard A3-26274)."""
+    unread = [ancestor.segment_id for ancestor in ancestors if not ancestor.drained]
+    if finding.blocked_by or not unread:
+        return finding
+    return replace(finding, blocked_by=f"segment {unread[0]}, which comes before it, is not drained")
 
 
 async def _judge(ctx: OperationContext, segment: Segment, declared: frozenset[str]) -> PruneFinding:
     if segment.is_active:
-        return PruneFinding(segment.segment_id, "it is active")
-    if segment.is_legacy:
-        return PruneFinding(segment.segment_id, "it wraps a migrated topic, which stays while the topic lives")
+        return PruneFinding(segment.segment_id, "it is active", drained=False)
     topic = ctx.backend.segment_topic(ctx.topic, segment)
     try:
         look = await ctx.backend.look(topic)
         retention = await ctx.backend.retention_minutes(topic)
     except TopicMissing:
         look, retention = None, 0
-    return judge_segment(
+    finding = judge_segment(
         segment,
         look,
         declared=declared,
@@ -113,6 +138,9 @@ async def _judge(ctx: OperationContext, segment: Segment, declared: frozenset[st
         retention_minutes=retention,
         settle_window_seconds=ctx.settings.settle_window_seconds,
     )
+    if segment.is_legacy:
+        return replace(finding, blocked_by="it wraps a migrated topic, which stays while the topic lives")
+    return finding
 
 
 async def prune(ctx: OperationContext, segment_ids: Sequence[int], request: Request) -> None:

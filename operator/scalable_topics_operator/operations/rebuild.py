@@ -16,16 +16,29 @@ from scalable_topics.layout import (
 )
 from scalable_topics_operator.operations.protocols import Position, SegmentRecord
 
+ID_GAP = 1024
+"""Ids skipped by a rebuilt layout: operations rolled back before the loss used ids that no segment tells of (R9)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """One segment topic: its record and what its broker shows."""
+    """One segment topic: its record and what its broker shows.
+
+    Args:
+        record: what it says of itself.
+        topic: its full name.
+        terminated: whether it is sealed.
+        last_confirmed: its last entry.
+        entries: entries it holds.
+        subscriptions: its cursors that count (R16).
+    """
 
     record: SegmentRecord
     topic: str
     terminated: bool
     last_confirmed: Position
     entries: int
+    subscriptions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,33 +57,45 @@ class Rebuilt:
 
     Args:
         layout: the layout they make; None when `problem` says why none can be made, or when all there is are
-            empty leftovers of a creation that never ended.
+            empty leftovers of a creation that never ended. A sealed segment without a position is open.
         unfinished: an operation that must be taken to its end before anything else.
+        carry_over: by topic, the cursors that the last operation may not have carried over from the parents.
         discard: topics of operations that never reached their seal, or that lost to a later one while empty.
         problem: why a person must decide.
     """
 
     layout: SegmentLayout | None = None
     unfinished: UnfinishedSeal | None = None
+    carry_over: Mapping[str, frozenset[str]] = field(default_factory=dict)
     discard: tuple[str, ...] = ()
     problem: str = ""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """Groups of segments that one operation made, sorted into those that count and those that do not."""
+    """The witnesses by id, sorted into those that count and those that do not."""
 
     witnesses: Mapping[int, Witness]
     counted: set[int] = field(default_factory=set)
     discarded: list[str] = field(default_factory=list)
     unfinished: list[tuple[Witness, ...]] = field(default_factory=list)
 
+    def newer(self, segment_id: int) -> list[Witness]:
+        """The segments made later that cover part of a segment's range: it is sealed if there are any."""
+        hash_range = self.witnesses[segment_id].record.hash_range
+        return [
+            self.witnesses[other]
+            for other in sorted(self.counted)
+            if other > segment_id and self.witnesses[other].record.hash_range.overlaps(hash_range)
+        ]
+
 
 def rebuild(witnesses: Sequence[Witness]) -> Rebuilt:
     """Rebuild a layout.
 
-    Children count if all their parents are sealed (or were pruned); with some sealed the operation is to be
-    finished; with none it is rolled back. Of two complete sets of children of the same parents the one with
+    Children count if all their parents are sealed (or were pruned), or if they were used: then a seal came
+    undone. With some parents sealed the operation is to be finished; with none it is rolled back. Of segments
+    that cover the same hashes the newest is active. Of two sets of children of the same parents the one with
     the higher ids wins if the other is empty.
     """
     by_id = {witness.record.segment_id: witness for witness in witnesses}
@@ -80,35 +105,36 @@ def rebuild(witnesses: Sequence[Witness]) -> Rebuilt:
     groups: dict[str, list[Witness]] = defaultdict(list)
     for witness in witnesses:
         groups[witness.record.operation_id].append(witness)
-    for group in sorted(groups.values(), key=lambda members: min(w.record.segment_id for w in members)):
+    for group in groups.values():
         _sort_group(reading, tuple(sorted(group, key=lambda w: w.record.segment_id)))
-    if not reading.counted and not reading.unfinished:
-        return Rebuilt(discard=tuple(reading.discarded))
     problem = _settle_rivals(reading)
     if problem:
         return Rebuilt(problem=problem)
     if len(reading.unfinished) > 1:
         return Rebuilt(problem="more than one operation is half sealed; the records contradict each other")
-    next_id = max(max(w.record.next_segment_id, w.record.segment_id + 1) for w in witnesses)
     try:
-        layout = _assemble(reading, next_id)
+        layout = _assemble(reading)
     except LayoutError as error:
-        return Rebuilt(problem=f"the segments found do not make a layout: {error}")
+        if any(w.entries or w.terminated or w.record.parent_ids for w in witnesses):
+            return Rebuilt(problem=f"the segments found do not make a layout: {error}")
+        return Rebuilt(discard=tuple(witness.topic for witness in witnesses))
     return Rebuilt(
         layout=layout,
         unfinished=_unfinished(reading.unfinished[0]) if reading.unfinished else None,
+        carry_over={} if reading.unfinished else _carry_over(reading, layout),
         discard=tuple(reading.discarded),
     )
 
 
+def next_unused_id(records: Sequence[SegmentRecord]) -> int:
+    """The first id that no record uses or has seen reserved."""
+    return max((max(record.next_segment_id, record.segment_id + 1) for record in records), default=0)
+
+
 def _sort_group(reading: _Reading, group: tuple[Witness, ...]) -> None:
-    parents = group[0].record.parent_ids
-    known = [parent for parent in parents if parent in reading.witnesses]
+    known = [parent for parent in group[0].record.parent_ids if parent in reading.witnesses]
     sealed = [parent for parent in known if reading.witnesses[parent].terminated]
-    cut_short = len(group) < len(group[0].record.sibling_ids)
-    if not parents and cut_short and not any(w.terminated or w.entries for w in group):
-        reading.discarded.extend(w.topic for w in group)
-    elif len(sealed) == len(known):
+    if len(sealed) == len(known) or _was_used(reading, group):
         reading.counted.update(w.record.segment_id for w in group)
     elif sealed:
         reading.unfinished.append(group)
@@ -116,62 +142,83 @@ def _sort_group(reading: _Reading, group: tuple[Witness, ...]) -> None:
         reading.discarded.extend(w.topic for w in group)
 
 
+def _was_used(reading: _Reading, group: tuple[Witness, ...]) -> bool:
+    """Whether clients were told of the segments, so that their operation was committed whatever the parents show."""
+    ids = {witness.record.segment_id for witness in group}
+    return any(witness.entries or witness.terminated for witness in group) or any(
+        not ids.isdisjoint(witness.record.parent_ids) for witness in reading.witnesses.values()
+    )
+
+
 def _settle_rivals(reading: _Reading) -> str:
-    """Keep one set of children for each set of parents; says what cannot be decided."""
-    rivals: dict[tuple[int, ...], list[tuple[int, ...]]] = defaultdict(list)
+    """Drop what a later operation made again of the same parents, or left behind; says what cannot be decided."""
+    parents_of_others = {parent for one in reading.counted for parent in reading.witnesses[one].record.parent_ids}
     for segment_id in sorted(reading.counted):
-        record = reading.witnesses[segment_id].record
-        if record.parent_ids:
-            present = tuple(sibling for sibling in record.sibling_ids if sibling in reading.counted)
-            if present not in rivals[record.parent_ids]:
-                rivals[record.parent_ids].append(present)
-    for parents, sets in rivals.items():
-        winner = max(sets)
-        for loser in sets:
-            if loser == winner:
-                continue
-            if any(reading.witnesses[segment_id].entries for segment_id in loser):
-                return (
-                    f"segments {list(loser)} and {list(winner)} both replace {list(parents)} and "
-                    f"{list(loser)} hold messages"
-                )
-            reading.counted.difference_update(loser)
-            reading.discarded.extend(reading.witnesses[segment_id].topic for segment_id in loser)
+        witness = reading.witnesses[segment_id]
+        newer = reading.newer(segment_id)
+        rivals = [one for one in newer if not set(one.record.parent_ids).isdisjoint(witness.record.parent_ids)]
+        if rivals and witness.entries:
+            ids = [one.record.segment_id for one in rivals]
+            return (
+                f"segments {[segment_id]} and {ids} both replace {list(witness.record.parent_ids)} and "
+                f"{[segment_id]} hold messages"
+            )
+        never_used = not (witness.entries or witness.terminated or segment_id in parents_of_others)
+        if newer and (rivals or never_used):
+            reading.counted.discard(segment_id)
+            reading.discarded.append(witness.topic)
     return ""
 
 
-def _assemble(reading: _Reading, next_id: int) -> SegmentLayout:
+def _assemble(reading: _Reading) -> SegmentLayout:
     counted = reading.counted
-    children: dict[int, list[Witness]] = defaultdict(list)
+    children: dict[int, list[int]] = defaultdict(list)
     for segment_id in sorted(counted):
-        witness = reading.witnesses[segment_id]
-        for parent in witness.record.parent_ids:
+        for parent in reading.witnesses[segment_id].record.parent_ids:
             if parent in counted:
-                children[parent].append(witness)
+                children[parent].append(segment_id)
     segments = {}
     for segment_id in sorted(counted):
         witness = reading.witnesses[segment_id]
-        record, successors = witness.record, children[segment_id]
+        record, newer = witness.record, reading.newer(segment_id)
+        # Of pruned successors nothing is known; the first segment left that covers the same hashes came later.
+        sealed_by = [reading.witnesses[child].record for child in children[segment_id]] or [
+            one.record for one in newer[:1]
+        ]
         segments[segment_id] = Segment(
             segment_id=segment_id,
             hash_range=record.hash_range,
-            state=SegmentState.SEALED if successors else SegmentState.ACTIVE,
+            state=SegmentState.SEALED if newer else SegmentState.ACTIVE,
             parent_ids=tuple(parent for parent in record.parent_ids if parent in counted),
-            child_ids=tuple(child.record.segment_id for child in successors),
+            child_ids=tuple(children[segment_id]),
             created_at_epoch=record.created_at_epoch,
-            sealed_at_epoch=max((child.record.created_at_epoch for child in successors), default=0),
+            sealed_at_epoch=max((one.created_at_epoch for one in sealed_by), default=0),
             created_at_ms=record.created_at_ms,
-            sealed_at_ms=max((child.record.created_at_ms for child in successors), default=0),
+            sealed_at_ms=max((one.created_at_ms for one in sealed_by), default=0),
             buckets=record.buckets,
             merge_depth=record.merge_depth,
             created_by=CreatedBy(record.created_by),
-            sealed_position=str(witness.last_confirmed) if successors else None,
+            sealed_position=str(witness.last_confirmed) if newer and witness.terminated else None,
         )
     return SegmentLayout(
         epoch=max((segment.created_at_epoch for segment in segments.values()), default=0),
-        next_segment_id=next_id,
+        next_segment_id=next_unused_id([witness.record for witness in reading.witnesses.values()]) + ID_GAP,
         segments=segments,
     )
+
+
+def _carry_over(reading: _Reading, layout: SegmentLayout) -> Mapping[str, frozenset[str]]:
+    """What the newest segments lack of their parents' cursors: their operation may have died before its commit."""
+    newest = layout.segments[max(layout.segments)]
+    missing: dict[str, frozenset[str]] = {}
+    for segment in layout.active:
+        if not newest.parent_ids or segment.parent_ids != newest.parent_ids:
+            continue
+        witness = reading.witnesses[segment.segment_id]
+        on_parents = frozenset[str]().union(*(reading.witnesses[one].subscriptions for one in segment.parent_ids))
+        if on_parents - witness.subscriptions:
+            missing[witness.topic] = on_parents - witness.subscriptions
+    return missing
 
 
 def _unfinished(group: tuple[Witness, ...]) -> UnfinishedSeal:

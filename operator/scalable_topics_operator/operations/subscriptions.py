@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from scalable_topics.layout import Segment
 from scalable_topics_operator.operations.context import OperationContext, concurrently
-from scalable_topics_operator.operations.errors import TopicMissing
+from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
 from scalable_topics_operator.operations.journal import SubscriptionPhase, SubscriptionState, TopicState
 
 
@@ -36,7 +36,8 @@ def wanted_subscriptions(ctx: OperationContext) -> dict[str, SubscriptionState]:
 async def settle_subscriptions(ctx: OperationContext) -> None:
     """Make and delete cursors until the record agrees with the spec; what is to be done is recorded first (R8).
 
-    At earliest a new subscription gets cursors on sealed segments too, at latest only on active ones (R18).
+    At earliest a new subscription gets cursors on sealed segments too, at latest only on active ones (R18). One to
+    be deleted whose consumers are still attached is told of and stays `Deleting`: nothing else waits for it.
     Raises BackendError; the same call later goes on.
     """
     wanted = wanted_subscriptions(ctx)
@@ -47,7 +48,11 @@ async def settle_subscriptions(ctx: OperationContext) -> None:
             await _create_cursors(ctx, entry)
             await _record(ctx, replace(entry, phase=SubscriptionPhase.ACTIVE))
         elif entry.phase is SubscriptionPhase.DELETING:
-            await _delete_cursors(ctx, entry)
+            try:
+                await _delete_cursors(ctx, entry)
+            except ClientsAttached as attached:
+                await ctx.report("SubscriptionInUse", f"subscription {entry.name} is not deleted yet: {attached}")
+                continue
             remaining = {name: kept for name, kept in ctx.store.state.subscriptions.items() if name != entry.name}
             await ctx.store.commit(_with_subscriptions(ctx.store.state, remaining))
 

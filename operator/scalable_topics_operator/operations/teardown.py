@@ -39,6 +39,9 @@ async def delete_topic(ctx: OperationContext, request: Request) -> None:
     topics = await _all_segment_topics(ctx)
     if ctx.store.state.operation is None or ctx.store.state.operation.kind is not OperationKind.DELETE:
         await _refuse_while_used(ctx, topics)
+        if ctx.store.state.layout is not None and not name.exists:
+            # The claim was lost; without it another object could take the name of a half deleted topic.
+            await ctx.backend.take_claim(ctx.topic, ctx.claim)
         await _journal_delete(ctx, request)
     await concurrently(ctx.backend.delete_segment(topic) for topic in topics)
     await ctx.backend.delete_claim(ctx.topic)

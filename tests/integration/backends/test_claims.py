@@ -65,19 +65,44 @@ async def test_r1_taking_the_same_claim_again_completes_what_a_crash_left(
     assert (await plain.get(topic_at(topic.persistent, "inactiveTopicPolicies")))["deleteWhileInactive"] is False
 
 
-async def test_r1_of_many_claims_at_once_exactly_one_wins(backend: ClassicBackend, topic: TopicName) -> None:
-    claims = [dataclasses.replace(CLAIM, resource_uid=f"uid-{number}") for number in range(8)]
+async def test_r1_of_many_claims_at_once_exactly_one_wins(
+    backend: ClassicBackend, plain: PlainHttp, topic: TopicName
+) -> None:
+    """Brokers answer "created" to several of them (measured)."""
 
-    async def attempt(claim: Claim) -> Claim | None:
+    async def attempt(name: TopicName, claim: Claim) -> Claim | None:
         try:
-            await backend.take_claim(topic, claim)
+            await backend.take_claim(name, claim)
         except NameTaken:
             return None
         return claim
 
-    winners = [claim for claim in await asyncio.gather(*map(attempt, claims)) if claim is not None]
-    assert len(winners) == 1
-    assert (await backend.read_name(topic)).claim == winners[0]
+    claims = [dataclasses.replace(CLAIM, resource_uid=f"uid-{number}") for number in range(6)]
+    for race in range(5):
+        name = dataclasses.replace(topic, local=f"race-{race}")
+        results = await asyncio.gather(*(attempt(name, claim) for claim in claims))
+        (winner,) = (claim for claim in results if claim is not None)
+        await plain.do("PUT", topic_at(name.persistent, "unload"))
+        assert (await backend.read_name(name)).claim == winner
+
+
+async def test_r1_a_producer_that_is_faster_keeps_its_topic(
+    backend: ClassicBackend, plain: PlainHttp, clients: Clients, topic: TopicName
+) -> None:
+    """Hazard A1-25683: auto-creation races with the claim; whoever loses, nobody's open topic is sealed."""
+    await clients.send(f"{topic.persistent}-warm", "x")
+    for race in range(8):
+        name = dataclasses.replace(topic, local=f"race-{race}")
+        claimed, sent = await asyncio.gather(
+            backend.take_claim(name, CLAIM), clients.send(name.persistent, "mine"), return_exceptions=True
+        )
+        state = await backend.read_name(name)
+        assert state.terminated is (state.claim == CLAIM)
+        if claimed is None:
+            assert state.claim == CLAIM
+        else:
+            assert isinstance(claimed, NameTaken)
+            assert sent is None
 
 
 async def test_r1_a_foreign_claim_is_respected_and_named(backend: ClassicBackend, topic: TopicName) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -22,11 +24,16 @@ from tests.support.world import World
 from tests.support.world_making import create_namespace, make_world, random_name
 
 MakeOperator = Callable[..., Awaitable[RunningOperator]]
+MakeProxied = Callable[..., Awaitable[ProxiedOperator]]
 
 
 async def _create_namespace(name: str) -> None:
     async with KubeClient(load_endpoint()) as kube:
         await create_namespace(kube, name)
+
+
+def _guest_of(namespace: str) -> str:
+    return f"{namespace}-guest"
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +52,7 @@ def kube_environment(kubernetes: KubernetesAccess) -> Iterator[KubernetesAccess]
 @pytest.fixture
 async def kube(kube_environment: KubernetesAccess) -> AsyncIterator[KubeClient]:
     """An administrator's client that refuses fields the schema does not know."""
-    async with KubeClient(load_endpoint(), field_validation="Strict") as client:
+    async with KubeClient(load_endpoint(), field_validation="Strict", manager="a-user") as client:
         yield client
 
 
@@ -60,11 +67,13 @@ async def view(pulsar: PulsarAccess) -> AsyncIterator[PulsarView]:
 def shared_operator(
     kube_environment: KubernetesAccess, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningOperator]:
-    """One operator a test worker, with short intervals; it watches one namespace that its tests share."""
+    """One operator a test worker, with short intervals; it watches two namespaces that its tests share."""
     namespace = random_name("shared")
     log_file = tmp_path_factory.mktemp("operator") / "operator.log"
-    operator = RunningOperator(kube_environment.kubeconfig, namespace, log_file)
+    flags = (*FAST_FLAGS, f"--namespaces={namespace},{_guest_of(namespace)}")
+    operator = RunningOperator(kube_environment.kubeconfig, namespace, log_file, flags)
     asyncio.run(_create_namespace(namespace))
+    asyncio.run(_create_namespace(_guest_of(namespace)))
     operator.start()
     yield operator
     operator.stop()
@@ -81,6 +90,14 @@ async def world(
 
 
 @pytest.fixture
+async def guest(world: World) -> AsyncIterator[World]:
+    """The same Pulsar namespace seen from another Kubernetes namespace, which has no connection of its own."""
+    guest = World(world.kube, _guest_of(world.namespace), world.pulsar, world.pulsar_namespace, world.admin_url)
+    yield guest
+    await guest.tidy_up()
+
+
+@pytest.fixture
 def pulsar_client(pulsar: PulsarAccess) -> Iterator[PulsarClient]:
     """A superuser's Pulsar client, as applications use it."""
     with PulsarClient(pulsar.service_url, pulsar.superuser_token) as client:
@@ -88,9 +105,7 @@ def pulsar_client(pulsar: PulsarAccess) -> Iterator[PulsarClient]:
 
 
 @pytest.fixture
-async def own_operator(
-    kube_environment: KubernetesAccess, tmp_path: Path
-) -> AsyncIterator[MakeOperator]:
+async def own_operator(kube_environment: KubernetesAccess, tmp_path: Path) -> AsyncIterator[MakeOperator]:
     """Makes operators of this test's own, each with a namespace of its own; not started yet, killed at the end."""
     made: list[RunningOperator] = []
 
@@ -106,6 +121,19 @@ async def own_operator(
     yield make
     for operator in made:
         operator.kill()
+
+
+@pytest.fixture
+async def proxied(
+    kube_environment: KubernetesAccess, pulsar: PulsarAccess, tmp_path: Path
+) -> AsyncIterator[MakeProxied]:
+    """Makes operators of this test's own behind proxies; not started yet, killed at the end."""
+    async with AsyncExitStack() as stack:
+
+        async def make(brokers: PulsarAccess | None = None, **options: Any) -> ProxiedOperator:
+            return await stack.enter_async_context(proxied_operator(brokers or pulsar, tmp_path, **options))
+
+        yield make
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

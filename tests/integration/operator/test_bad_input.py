@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
+
 from scalable_topics_operator.cluster.kube_errors import KubeInvalid
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
-
 from tests.support import manifests
 from tests.support.pulsar_client import PulsarClient
 from tests.support.world import World, condition, phase
@@ -36,7 +36,7 @@ async def test_a_name_that_cannot_be_is_refused_at_apply(world: World, case: str
     assert message in str(refusal.value)
 
 
-# The topic below has these segments: 0 [0000, ffff] and 2 [0001, ffff] sealed, 1 [0000, 0000], 3 [0001, 0004], 4 [0005, ffff].
+# The topic below has segments 1 [0000, 0000], 3 [0001, 0004] and 4 [0005, ffff]; 0 and 2 are sealed.
 _REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "width-1": ("Split", {"segment": 1}, "segment 1 [0000, 0000] is one hash wide and cannot be split"),
     "sealed": ("Split", {"segment": 0}, "segment 0 is sealed; only active segments can be split"),

@@ -7,10 +7,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.resources import TOPICS
-
-from dev.access import PulsarAccess
 from tests.integration.operator.conftest import MakeOperator
 from tests.support import manifests
 from tests.support.pulsar_client import PulsarClient
@@ -35,11 +34,9 @@ async def test_of_two_objects_for_one_topic_the_older_wins_and_the_other_takes_o
     await pulsar_client.send((await world.segment_names("winner", "contested"))[1], "kept")
     await world.apply(manifests.topic("loser", f"persistent://{full_name}", initial=4, subscriptions=["reader"]))
     loser = await world.until_reason("loser", "Conflict")
-    message = (
-        f"topic://{full_name} is already declared by ScalableTopic {world.namespace}/winner, which is older; "
-        "remove one of them"
-    )
-    assert condition(loser, "Stalled")["message"] == message
+    message = condition(loser, "Stalled")["message"]
+    assert f"is already declared by ScalableTopic {world.namespace}/winner" in message
+    assert message.endswith("remove one of them")
     assert await world.until_event("loser", "Conflict") == message
     assert len(await world.segment_topics("contested")) == 2, "the loser must not have made segments of its own"
     assert (await _claim(world, "contested"))["uid"] == winner["metadata"]["uid"]
@@ -162,9 +159,7 @@ async def test_an_altered_claim_and_altered_properties_are_put_right(world: Worl
 
     async def restored() -> bool:
         properties = await world.pulsar.properties(plain_name)
-        return (
-            await _claim(world, "altered") == claim and properties.get("team") == "a" and "stray" not in properties
-        )
+        return await _claim(world, "altered") == claim and properties.get("team") == "a" and "stray" not in properties
 
     await eventually(restored, what="claim and properties are as declared")
     await world.change(TOPICS, "altered", {"properties": {"team": "c"}})

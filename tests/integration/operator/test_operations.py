@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scalable_topics_operator.cluster.resources import TOPICS
-
 from tests.support import manifests
 from tests.support.world import World, condition, phase, segment_topic
 

@@ -9,7 +9,7 @@ from scalable_topics_operator.backends.admin.call import Call
 from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import segment_of_path
 from scalable_topics_operator.backends.admin.reasons import About
-from scalable_topics_operator.operations.errors import AccessDenied, BackendRefused
+from scalable_topics_operator.operations.errors import AccessDenied
 
 _SUPERUSER = "superuser"
 
@@ -95,23 +95,26 @@ class ClusterApi:
         Raises AccessDenied when the credentials are not accepted at all.
         """
         version = await self.version()
-        clusters = await self.clusters()
         missing: list[str] = []
-        superuser = True
+        clusters: tuple[str, ...] = ()
         brokers: tuple[str, ...] = ()
+        service_url = ""
         try:
             brokers = await self.brokers()
+            superuser = True
         except AccessDenied:
             superuser = False
             missing.append("list brokers (superuser): redirects are trusted only to trustedBrokers, no bulk load")
-        cluster_name = await self._local_cluster(clusters, superuser=superuser)
-        service_url = ""
-        if cluster_name:
-            try:
+        try:
+            # Any role may do this on Pulsar 4, only a superuser on Pulsar 5 (measured).
+            clusters = await self.clusters()
+            cluster_name = await self._local_cluster(clusters, superuser=superuser)
+            if cluster_name:
                 data = await self.cluster_data(cluster_name)
                 service_url = str(data.get("serviceUrl") or data.get("serviceUrlTls") or "")
-            except AccessDenied:
-                missing.append("read the cluster (superuser): the cluster is identified by the admin URL")
+        except AccessDenied:
+            cluster_name = clusters[0] if len(clusters) == 1 else ""
+            missing.append("read the cluster (superuser): the cluster is identified by the admin URL")
         return ClusterProbe(
             version=version,
             cluster_name=cluster_name,
@@ -125,12 +128,7 @@ class ClusterApi:
     async def _local_cluster(self, clusters: tuple[str, ...], *, superuser: bool) -> str:
         if len(clusters) == 1:
             return clusters[0]
-        if not superuser:
-            return ""
-        try:
-            return (await self.runtime_configuration()).get("clusterName", "")
-        except BackendRefused:
-            return ""
+        return (await self.runtime_configuration()).get("clusterName", "") if superuser else ""
 
     async def _get(self, operation: str, path: str, *, right: str | None = None) -> Any:
         call = self._call(operation, path, right=right)

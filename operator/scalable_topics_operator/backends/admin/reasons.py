@@ -32,8 +32,8 @@ _TRANSIENT = re.compile(
     r"service unit is not ready|serviceunitnotready|pulsar service is not ready|not ready for acquiring|"
     r"topic is (?:temporarily unavailable|fenced|(?:already )?closed|being)|fenced topic|fencedexception|is fenced|"
     r"is being (?:deleted|transferred|closed|created)|already (?:been )?closed|unable to persist|"
-    r"concurrent modification|bad ?version|session ?expired|connection ?loss|too many requests|"
-    r"timed ?out|timeoutexception|no (?:available )?brokers?\b",
+    r"topic policies cache|last message id was failed|concurrent modification|bad ?version|session ?expired|"
+    r"connection ?loss|too many requests|timed ?out|timeoutexception|no (?:available )?brokers?\b",
     re.IGNORECASE,
 )
 _NAMESPACE_MISSING = re.compile(

@@ -7,12 +7,11 @@ from typing import Any
 
 from scalable_topics_operator.backends.admin.call import Answer, Call
 from scalable_topics_operator.backends.admin.http import AdminHttp
-from scalable_topics_operator.backends.admin.paths import topic_path
+from scalable_topics_operator.backends.admin.paths import subscription_path, topic_path
 from scalable_topics_operator.backends.admin.reasons import About, error_for, is_subscription_missing
 from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
 
 _ADMIN = "tenant admin"
-_CONSUME = "consume on the topic"
 _CREATE = "tenant admin (creating topics)"
 
 
@@ -107,47 +106,31 @@ class TopicApi:
         broker makes the cursor at the latest entry and then moves it, and a failure may leave it there
         (measured), so it is not repeated here. `classic.cursors` deals with both.
         """
-        call = self._call(
+        answer = await self._send_about_subscription(
             "create-subscription",
             "PUT",
             topic,
-            "subscription",
             subscription,
             body="latest" if latest else "earliest",
             idempotent=False,
             allow=frozenset({409}),
-            right=_CONSUME,
         )
-        return (await self._http.send(call)).status != 409
+        return answer.status != 409
 
     async def move_to_earliest(self, topic: str, subscription: str) -> bool:
         """Move a cursor to the earliest entry; False if there is none. Disconnects its consumers."""
-        call = self._call(
-            "reset-cursor",
-            "POST",
-            topic,
-            "subscription",
-            subscription,
-            "resetcursor",
-            body={"ledgerId": -1, "entryId": -1},
-            allow=frozenset({404}),
-            right=_CONSUME,
+        position = {"ledgerId": -1, "entryId": -1}
+        answer = await self._send_about_subscription(
+            "reset-cursor", "POST", topic, subscription, "resetcursor", body=position, allow=frozenset({404})
         )
-        return self._found_subscription(call, await self._http.send(call))
+        return answer.status != 404
 
     async def delete_subscription(self, topic: str, subscription: str, *, force: bool = False) -> bool:
         """Delete a cursor; False if there was none. Raises ClientsAttached, TopicMissing."""
-        call = self._call(
-            "delete-subscription",
-            "DELETE",
-            topic,
-            "subscription",
-            subscription,
-            query=_force(force),
-            allow=frozenset({404}),
-            right=_CONSUME,
+        answer = await self._send_about_subscription(
+            "delete-subscription", "DELETE", topic, subscription, query=_force(force), allow=frozenset({404})
         )
-        return self._found_subscription(call, await self._http.send(call))
+        return answer.status != 404
 
     async def permissions(self, topic: str) -> dict[str, frozenset[str]]:
         """What roles may do on the topic, by grants on the topic and on its namespace together."""
@@ -162,38 +145,6 @@ class TopicApi:
         """Remove the grants of a role on the topic itself; quiet when it has none."""
         await self._send("revoke", "DELETE", topic, "permissions", role, right=_ADMIN)
 
-    def _found_subscription(self, call: Call, answer: Answer) -> bool:
-        if answer.status != 404:
-            return True
-        if is_subscription_missing(answer.reason):
-            return False
-        raise error_for(call.what, answer.status, answer.reason, call.about)
-
-    def _call(
-        self,
-        operation: str,
-        method: str,
-        topic: str,
-        *rest: str,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        idempotent: bool = True,
-        allow: frozenset[int] = frozenset(),
-        right: str | None = None,
-    ) -> Call:
-        return Call(
-            operation,
-            method,
-            topic_path(topic, *rest),
-            topic,
-            About.TOPIC,
-            query=query or {},
-            body=body,
-            idempotent=idempotent,
-            allow=allow,
-            right=right,
-        )
-
     async def _send(
         self,
         operation: str,
@@ -205,8 +156,47 @@ class TopicApi:
         allow: frozenset[int] = frozenset(),
         right: str | None = None,
     ) -> Answer:
-        call = self._call(operation, method, topic, *rest, query=query, body=body, allow=allow, right=right)
+        call = Call(
+            operation,
+            method,
+            topic_path(topic, *rest),
+            topic,
+            About.TOPIC,
+            query=query or {},
+            body=body,
+            allow=allow,
+            right=right,
+        )
         return await self._http.send(call)
+
+    async def _send_about_subscription(
+        self,
+        operation: str,
+        method: str,
+        topic: str,
+        subscription: str,
+        *rest: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        idempotent: bool = True,
+        allow: frozenset[int] = frozenset(),
+    ) -> Answer:
+        call = Call(
+            operation,
+            method,
+            subscription_path(topic, subscription, *rest),
+            f"{topic} subscription {subscription}",
+            About.TOPIC,
+            query=query or {},
+            body=body,
+            idempotent=idempotent,
+            allow=allow,
+            right="consume on the topic",
+        )
+        answer = await self._http.send(call)
+        if answer.status == 404 and not is_subscription_missing(answer.reason):
+            raise error_for(call.what, answer.status, answer.reason, call.about)
+        return answer
 
 
 def permissions_of(found: Any) -> dict[str, frozenset[str]]:

@@ -12,6 +12,9 @@ from scalable_topics_operator.backends.classic.protection import Protection
 from scalable_topics_operator.operations.errors import BackendUnavailable, NameTaken, TopicMissing
 from scalable_topics_operator.operations.protocols import Claim, NameState
 
+# A broker that is handing the topic over may answer a terminate that does not stick (measured): look, and repeat.
+_SEAL_ATTEMPTS = 4
+
 
 class Claims:
     """Keeps the base-name topics of scalable topics.
@@ -44,20 +47,20 @@ class Claims:
     async def take(self, topic: TopicName, claim: Claim, properties: Mapping[str, str] | None) -> None:
         """Create the base-name topic with the claim, seal and protect it.
 
-        Creation is the only atomic step: whoever gets "exists already" reads who was first. Raises NameTaken,
-        NamespaceMissing.
+        A broker answers "created" to several callers at once (measured: up to all of 8), but keeps the properties
+        of one: whose claim reads back has won. Nothing is sealed before that. Raises NameTaken, NamespaceMissing.
         """
         name = topic.persistent
-        if not await self._admin.topics.create(name, claim_properties(claim, properties)):
-            state = await self.read(topic)
-            if not state.exists:
-                raise BackendUnavailable(f"claim {name}: the topic that was in the way is gone")
-            if state.partitions:
-                raise NameTaken(f"claim {name}: a topic with {state.partitions} partitions has that name")
-            if state.claim is None:
-                raise NameTaken(f"claim {name}: a topic without a claim has that name")
-            if state.claim != claim:
-                raise NameTaken(f"claim {name}: {_owner(state.claim)} has claimed that name")
+        await self._admin.topics.create(name, claim_properties(claim, properties))
+        state = await self.read(topic)
+        if not state.exists:
+            raise BackendUnavailable(f"claim {name}: the topic vanished meanwhile")
+        if state.claim is None and state.partitions:
+            raise NameTaken(f"claim {name}: a topic with {state.partitions} partitions has that name")
+        if state.claim is None:
+            raise NameTaken(f"claim {name}: a topic without a claim has that name")
+        if state.claim != claim:
+            raise NameTaken(f"claim {name}: {_owner(state.claim)} has claimed that name")
         await self._seal_and_protect(topic, claim)
 
     async def rewrite(
@@ -93,17 +96,20 @@ class Claims:
     async def _seal_and_protect(self, topic: TopicName, claim: Claim) -> None:
         name = topic.persistent
         try:
-            partitions = await self._admin.topics.partitions(name)
-            if partitions:
-                await self._admin.topics.terminate_partitions(name)
-            else:
-                await self._admin.topics.terminate(name)
             await self._protection.ensure(name)
-            state = await self.read(topic)
+            for _ in range(_SEAL_ATTEMPTS):
+                state = await self.read(topic)
+                if state.claim != claim:
+                    raise BackendUnavailable(f"claim {name}: it does not read back as ours")
+                if state.terminated:
+                    return
+                if state.partitions:
+                    await self._admin.topics.terminate_partitions(name)
+                    return
+                await self._admin.topics.terminate(name)
         except TopicMissing as error:
             raise BackendUnavailable(f"claim {name}: it vanished meanwhile ({error})") from None
-        if state.claim != claim or not (state.terminated or state.partitions):
-            raise BackendUnavailable(f"claim {name}: the claim does not read back as sealed and ours")
+        raise BackendUnavailable(f"claim {name}: it does not stay sealed")
 
 
 def _owner(claim: Claim) -> str:

@@ -9,6 +9,7 @@ from scalable_topics_operator.backends.classic.claim import RESERVED_PREFIX
 from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
 
 _INTERNAL_PREFIXES = ("__", "pulsar.")
+_CREATE_ATTEMPTS = 3
 
 
 def is_internal(subscription: str) -> bool:
@@ -38,12 +39,16 @@ async def ensure_cursors(admin: PulsarAdmin, topic: str, subscriptions: Iterable
 
 
 async def _create(admin: PulsarAdmin, topic: str, subscription: str, *, latest: bool) -> None:
-    try:
-        await admin.topics.create_subscription(topic, subscription, latest=latest)
-    except BackendUnavailable:
-        # The cursor may have been left at the latest entry; the next caller would find it and trust it.
-        if latest or not await admin.topics.move_to_earliest(topic, subscription):
-            raise
+    for attempt in range(1, _CREATE_ATTEMPTS + 1):
+        try:
+            await admin.topics.create_subscription(topic, subscription, latest=latest)
+            return
+        except BackendUnavailable:
+            # The cursor may have been left at the latest entry; the next caller would find it and trust it.
+            if not latest and await admin.topics.move_to_earliest(topic, subscription):
+                return
+            if attempt == _CREATE_ATTEMPTS:
+                raise
 
 
 async def _refuse_resurrection(admin: PulsarAdmin, topic: str, before: dict[str, str]) -> None:

@@ -34,10 +34,10 @@ class SegmentMaker:
 
         Raises NameTaken for an existing topic of another operation or without a record.
         """
-        created = await self._admin.topics.create(topic, record_properties(record))
-        if not created:
-            await self._check_same(topic, record)
+        await self._admin.topics.create(topic, record_properties(record))
         try:
+            # "Created" is answered to several callers at once; the record that reads back tells who did.
+            await self._check_same(topic, record)
             # Protected first: everything after it may take longer than a broker waits before it deletes.
             await self._protection.ensure(topic)
             await copy_schemas(self._admin, self._policies, topic, setup.inheritance.schemas)

@@ -1,0 +1,187 @@
+"""R16: which cursors count; cursors are made where they lose nothing and never bring a segment back."""
+
+import asyncio
+
+import pulsar
+import pytest
+
+from scalable_topics.layout import TopicName
+from scalable_topics_operator.backends.admin import PulsarAdmin
+from scalable_topics_operator.backends.classic import ClassicBackend
+from scalable_topics_operator.operations.errors import BackendUnavailable, ClientsAttached, TopicMissing
+from scalable_topics_operator.operations.protocols import SegmentSetup
+
+from .conftest import record, segment_name
+from .plain_http import Clients, PlainHttp, eventually, topic_at
+
+MESSAGES = [f"m{number}" for number in range(7)]
+
+
+@pytest.fixture
+async def segment(backend: ClassicBackend, topic: TopicName) -> str:
+    """A segment with one cursor."""
+    await backend.create_segment(topic, record(), SegmentSetup(frozenset({"billing"})))
+    return segment_name(topic)
+
+
+async def test_r16_readers_and_compaction_leave_cursors_that_do_not_count(
+    backend: ClassicBackend, plain: PlainHttp, clients: Clients, segment: str
+) -> None:
+    await clients.send(segment, *MESSAGES)
+    reader = await clients.reader(segment)
+    await plain.do("PUT", topic_at(segment, "compaction"))
+    # The broker's own consumer leaves when the compaction is done; the reader stays.
+    look = await eventually(
+        lambda: backend.look(segment), lambda look: "__compaction" in look.cursors and look.consumers == 1
+    )
+    assert len(look.cursors) == 3
+    assert look.counting == {"billing"}
+    await asyncio.to_thread(reader.close)
+
+
+async def test_a_look_follows_the_consumer(backend: ClassicBackend, clients: Clients, segment: str) -> None:
+    await clients.send(segment, *MESSAGES)
+    before = await backend.look(segment)
+    assert (before.entries, before.cursors["billing"].backlog) == (7, 7)
+    assert before.cursors["billing"].mark_delete < before.last_confirmed
+    consumer = await clients.consumer(segment, "billing")
+    producer = await clients.producer(segment)
+    attached = await backend.look(segment)
+    assert (attached.producers, attached.consumers, attached.cursors["billing"].consumers) == (1, 1, 1)
+    for _ in range(4):
+        message = await asyncio.to_thread(consumer.receive, 10_000)
+        await asyncio.to_thread(consumer.acknowledge, message)
+    part = await eventually(lambda: backend.look(segment), lambda look: look.cursors["billing"].backlog == 3)
+    assert part.cursors["billing"].mark_delete < part.last_confirmed
+    for _ in range(3):
+        message = await asyncio.to_thread(consumer.receive, 10_000)
+        await asyncio.to_thread(consumer.acknowledge, message)
+    done = await eventually(lambda: backend.look(segment), lambda look: look.cursors["billing"].backlog == 0)
+    assert done.cursors["billing"].mark_delete == done.last_confirmed
+    await asyncio.to_thread(consumer.close)
+    await asyncio.to_thread(producer.close)
+
+
+async def test_a_cursor_at_earliest_has_everything_and_one_at_latest_nothing(
+    backend: ClassicBackend, clients: Clients, segment: str
+) -> None:
+    await clients.send(segment, *MESSAGES)
+    await backend.ensure_cursors(segment, ["early", "ea/r l%41y+"])
+    await backend.ensure_cursors(segment, ["late"], latest=True)
+    assert await clients.receive_all(segment, "early") == MESSAGES
+    assert await clients.receive_all(segment, "ea/r l%41y+") == MESSAGES
+    assert await clients.receive_all(segment, "late") == []
+
+
+async def test_r18_cursors_are_also_made_on_sealed_segments(
+    backend: ClassicBackend, clients: Clients, segment: str
+) -> None:
+    await clients.send(segment, *MESSAGES)
+    await backend.terminate(segment)
+    await backend.ensure_cursors(segment, ["early"])
+    await backend.ensure_cursors(segment, ["late"], latest=True)
+    look = await backend.look(segment)
+    assert look.cursors["early"].backlog == 7
+    assert look.cursors["late"].mark_delete == look.last_confirmed
+    await backend.unload(segment)
+    again = await backend.look(segment)
+    assert again.cursors["early"].backlog == 7
+    assert again.cursors["late"].mark_delete == again.last_confirmed
+
+
+async def test_an_existing_cursor_is_left_where_it_is(backend: ClassicBackend, clients: Clients, segment: str) -> None:
+    await clients.send(segment, *MESSAGES)
+    assert await clients.receive_all(segment, "billing") == MESSAGES
+    await backend.ensure_cursors(segment, ["billing"])
+    assert (await backend.look(segment)).cursors["billing"].backlog == 0
+    assert await clients.receive_all(segment, "billing") == []
+
+
+async def test_a1_25683_cursors_never_bring_a_deleted_segment_back(
+    backend: ClassicBackend, plain: PlainHttp, topic: TopicName, segment: str
+) -> None:
+    """The call that makes a cursor also makes its topic, where brokers create topics by themselves (measured)."""
+    await backend.delete_segment(segment)
+    with pytest.raises(TopicMissing):
+        await backend.ensure_cursors(segment, ["billing"])
+    assert await plain.get(f"persistent/{topic.pulsar_namespace}") == []
+
+
+@pytest.mark.parametrize("latest", [False, True])
+async def test_a1_25683_not_even_when_it_is_deleted_at_the_last_moment(
+    admin: PulsarAdmin,
+    backend: ClassicBackend,
+    plain: PlainHttp,
+    segment: str,
+    monkeypatch: pytest.MonkeyPatch,
+    latest: bool,
+) -> None:
+    create = admin.topics.create_subscription
+
+    async def deleted_meanwhile(name: str, subscription: str, *, latest: bool = False) -> bool:
+        await plain.do("DELETE", topic_at(segment))
+        assert await create(name, subscription, latest=latest)
+        assert await plain.status(topic_at(segment, "properties")) == 200
+        return True
+
+    monkeypatch.setattr(admin.topics, "create_subscription", deleted_meanwhile)
+    with pytest.raises(TopicMissing, match="deleted while its cursors were made"):
+        await backend.ensure_cursors(segment, ["new"], latest=latest)
+    assert await plain.status(topic_at(segment, "properties")) == 404
+
+
+async def test_a_cursor_that_a_failure_left_at_the_end_is_moved_to_the_beginning(
+    admin: PulsarAdmin, backend: ClassicBackend, clients: Clients, segment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker makes the cursor at the latest entry, then moves it; in between it may fail (measured)."""
+    await clients.send(segment, *MESSAGES)
+    create = admin.topics.create_subscription
+
+    async def fails_in_the_middle(name: str, subscription: str, *, latest: bool = False) -> bool:
+        assert await create(name, subscription, latest=True)
+        raise BackendUnavailable("unable to persist readPosition for cursor reset")
+
+    monkeypatch.setattr(admin.topics, "create_subscription", fails_in_the_middle)
+    await backend.ensure_cursors(segment, ["early"])
+    assert await clients.receive_all(segment, "early") == MESSAGES
+
+
+async def test_a_cursor_that_was_not_made_at_all_is_an_error(
+    admin: PulsarAdmin, backend: ClassicBackend, plain: PlainHttp, segment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hazard A1-25717: the effect is looked at, not the answer."""
+
+    async def fails(name: str, subscription: str, *, latest: bool = False) -> bool:
+        raise BackendUnavailable("no answer")
+
+    async def pretends(name: str, subscription: str, *, latest: bool = False) -> bool:
+        return True
+
+    for replacement, problem in ((fails, "no answer"), (pretends, "do not show")):
+        monkeypatch.setattr(admin.topics, "create_subscription", replacement)
+        with pytest.raises(BackendUnavailable, match=problem):
+            await backend.ensure_cursors(segment, ["early"])
+    assert await plain.get(topic_at(segment, "subscriptions")) == ["billing"]
+
+
+async def test_a_consumer_keeps_its_cursor_unless_it_is_forced(
+    backend: ClassicBackend, plain: PlainHttp, clients: Clients, segment: str
+) -> None:
+    await clients.consumer(segment, "billing", consumer_type=pulsar.ConsumerType.Shared)
+    with pytest.raises(ClientsAttached, match="active connected consumers"):
+        await backend.delete_cursor(segment, "billing")
+    assert "billing" in await plain.get(topic_at(segment, "subscriptions"))
+    await backend.delete_cursor(segment, "billing", force=True)
+
+
+async def test_deleting_what_is_gone_is_quiet(
+    backend: ClassicBackend, plain: PlainHttp, topic: TopicName, segment: str
+) -> None:
+    await backend.delete_cursor(segment, "billing")
+    assert await plain.get(topic_at(segment, "subscriptions")) == []
+    await backend.delete_cursor(segment, "billing")
+    await backend.delete_segment(segment)
+    await backend.delete_cursor(segment, "billing")
+    missing = TopicName("team", "no-such-namespace", topic.local)
+    await backend.delete_cursor(segment_name(missing), "billing")
+    assert await plain.get(f"persistent/{topic.pulsar_namespace}") == []

@@ -1,0 +1,156 @@
+"""Hazard C63, R27, R34 on two real brokers: topics of the other broker, redirects, late policies, unload."""
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from dev.access import PulsarAccess
+from scalable_topics.layout import TopicName
+from scalable_topics_operator.backends.admin import (
+    AdminHttp,
+    Credentials,
+    FixedCredentials,
+    HttpSettings,
+    PulsarAdmin,
+    Token,
+)
+from scalable_topics_operator.backends.classic import ClassicBackend
+from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable, NameTaken
+from scalable_topics_operator.operations.protocols import (
+    Inheritance,
+    SchemaVersion,
+    SegmentPolicies,
+    SegmentSetup,
+)
+
+from .conftest import CLAIM, record, segment_name
+from .plain_http import Clients, PlainHttp, admin_for, topic_at
+
+pytestmark = pytest.mark.two_brokers
+
+SETUP = SegmentSetup(
+    frozenset({"billing"}),
+    Inheritance({"writer": frozenset({"produce"})}, (SchemaVersion("STRING", ""),)),
+    SegmentPolicies(message_ttl_seconds=60, retention_minutes=5, deduplication=True),
+)
+
+
+async def repeated(step: Callable[[], Awaitable[object]]) -> None:
+    """Do a step as an operation does: again when the cluster says that it may help."""
+    for _ in range(10):
+        try:
+            await step()
+            return
+        except BackendUnavailable:
+            await asyncio.sleep(0.2)
+    await step()
+
+
+@pytest.fixture
+async def far_topics(pulsar: PulsarAccess, plain: PlainHttp, topic: TopicName) -> list[TopicName]:
+    """Topics whose segment 0 would be served by the other broker than the one at the admin URL."""
+    here = pulsar.admin_url.removeprefix("http://")
+    far = []
+    for number in range(40):
+        name = dataclasses.replace(topic, local=f"x{number}")
+        for candidate in (name.persistent, segment_name(name)):
+            await plain.do("PUT", topic_at(candidate))
+        owner = (await plain.get(topic_at(segment_name(name), "stats")))["ownerBroker"]
+        claim_owner = (await plain.get(topic_at(name.persistent, "stats")))["ownerBroker"]
+        for candidate in (name.persistent, segment_name(name)):
+            await plain.do("DELETE", topic_at(candidate))
+        if here not in (owner, claim_owner):
+            far.append(name)
+        if len(far) == 3:
+            return far
+    raise AssertionError("the other broker serves none of 40 topics")
+
+
+async def test_c63_a_scalable_topic_is_run_on_the_other_broker(
+    backend: ClassicBackend, plain: PlainHttp, clients: Clients, far_topics: list[TopicName]
+) -> None:
+    for topic in far_topics:
+        name = segment_name(topic)
+        await backend.take_claim(topic, CLAIM, properties={"a": "b"})
+        await backend.create_segment(topic, record(), SETUP)
+        assert set(await plain.get(topic_at(name, "subscriptions"))) == {"billing"}
+        assert await plain.get(topic_at(name, "messageTTL")) == 60
+        assert (await plain.get(topic_at(name, "inactiveTopicPolicies")))["deleteWhileInactive"] is False
+        await clients.send(name, "one", "two")
+        assert (await backend.look(name)).cursors["billing"].backlog == 2
+        assert (await backend.inheritance(topic, [name])) == SETUP.inheritance
+        await backend.terminate(name)
+        await backend.unload(name)
+        look = await backend.look(name)
+        assert (look.terminated, look.entries) == (True, 2)
+        await backend.delete_segment(name)
+        await backend.delete_claim(topic)
+        assert await plain.status(topic_at(name, "properties")) == 404
+
+
+async def test_c63_without_the_right_to_list_brokers_trusted_brokers_are_needed(
+    pulsar: PulsarAccess, far_topics: list[TopicName]
+) -> None:
+    other = next(url for url in pulsar.broker_admin_urls if url != pulsar.admin_url)
+    source = FixedCredentials(Credentials(Token(pulsar.namespace_admin_token)))
+    async with PulsarAdmin(AdminHttp(HttpSettings(pulsar.admin_url), source)) as admin:
+        with pytest.raises(BackendRefused, match=r"trustedBrokers.*LIST_BROKERS"):
+            await ClassicBackend(admin).take_claim(far_topics[0], CLAIM)
+    settings = HttpSettings(pulsar.admin_url, trusted_brokers=(other.removeprefix("http://"),))
+    async with PulsarAdmin(AdminHttp(settings, source)) as admin:
+        backend = ClassicBackend(admin)
+        await backend.take_claim(far_topics[0], CLAIM)
+        assert (await backend.read_name(far_topics[0])).claim == CLAIM
+
+
+async def test_r1_claims_made_through_both_brokers_at_once_have_one_winner(
+    pulsar: PulsarAccess, far_topics: list[TopicName]
+) -> None:
+    async with (
+        admin_for(pulsar.broker_admin_urls[0], pulsar.superuser_token) as first,
+        admin_for(pulsar.broker_admin_urls[1], pulsar.superuser_token) as second,
+    ):
+        backends = [ClassicBackend(first), ClassicBackend(second)]
+        for topic in far_topics:
+            claims = [dataclasses.replace(CLAIM, resource_uid=f"uid-{number}") for number in range(6)]
+            results = await asyncio.gather(
+                *(backends[number % 2].take_claim(topic, claim) for number, claim in enumerate(claims)),
+                return_exceptions=True,
+            )
+            losers = [result for result in results if result is not None]
+            assert len(losers) == 5
+            assert all(isinstance(loser, NameTaken) for loser in losers)
+            winner = claims[results.index(None)]
+            for backend in backends:
+                assert (await backend.read_name(topic)).claim == winner
+
+
+async def test_c22_work_goes_on_while_bundles_move(pulsar: PulsarAccess, plain: PlainHttp, topic: TopicName) -> None:
+    """Topics are unserved for moments: whatever fails is repeated, and then everything is as it should be."""
+    topics = [dataclasses.replace(topic, local=f"moving{number}") for number in range(4)]
+    names = [segment_name(one) for one in topics]
+    settings = HttpSettings(pulsar.admin_url, request_timeout_seconds=2.0)
+    source = FixedCredentials(Credentials(Token(pulsar.superuser_token)))
+    async with PulsarAdmin(AdminHttp(settings, source)) as admin:
+        backend = ClassicBackend(admin)
+
+        async def move() -> None:
+            for _ in range(4):
+                await plain.call("PUT", f"namespaces/{topic.pulsar_namespace}/unload")
+                await asyncio.sleep(0.5)
+
+        async def work(one: TopicName) -> None:
+            await repeated(lambda: backend.take_claim(one, CLAIM))
+            await repeated(lambda: backend.create_segment(one, record(), SETUP))
+
+        await asyncio.gather(move(), *map(work, topics))
+        for one, name in zip(topics, names, strict=True):
+            assert (await backend.read_name(one)).terminated
+            look = await backend.look(name)
+            assert not look.terminated
+            assert look.counting == {"billing"}
+    for name in names:
+        for policy, value in (("messageTTL", 60), ("deduplicationEnabled", True)):
+            assert await plain.get(topic_at(name, policy)) == value

@@ -1,0 +1,245 @@
+"""What must never be, judged at each effect: every commit, and every topic made or deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from scalable_topics.layout import RING_SIZE, HashRange, Segment, SegmentLayout, TopicName, parse_classic_segment_name
+from scalable_topics_operator.operations.context import TopicIntent
+from scalable_topics_operator.operations.journal import OperationKind, Result, Step, TopicState
+
+from tests.simulation.model_broker import ModelBroker, ModelTopic
+from tests.simulation.model_store import TopicObject
+
+FOREIGN_FIELDS: Mapping[str, Any] = {
+    "conditions": [{"type": "Ready", "status": "True"}],
+    "futureField": {"of": "a later release"},
+}
+"""Fields of a status that are not the operations'; every object starts with them."""
+
+
+class Violation(AssertionError):
+    """Something that must never be, is."""
+
+
+class Auditor:
+    """Judges effects as they happen.
+
+    Args:
+        broker: the brokers.
+        objects: all ScalableTopic objects.
+        topic_of: full name of a segment's topic.
+    """
+
+    def __init__(
+        self,
+        broker: ModelBroker,
+        objects: list[TopicObject],
+        topic_of: Callable[[TopicName, Segment], str],
+    ) -> None:
+        self._broker = broker
+        self._objects = objects
+        self._topic_of = topic_of
+        self._journaled: dict[int, str] = {}
+        self._made: dict[int, tuple[HashRange, str]] = {}
+        self.dropped: set[str] = set()
+        self.losses = 0
+        self.first: Violation | None = None
+
+    def forget_ids(self) -> None:
+        """A topic was deleted for good: its name and ids are free again."""
+        self._journaled.clear()
+        self._made.clear()
+
+    def status_lost(self) -> None:
+        """What only the status knew is forgotten: reserved ids, and used ones of which no topic tells any more.
+
+        A first loss is bridged by the ids that a rebuilt layout skips.
+        """
+        self._journaled.clear()
+        self.losses += 1
+        if self.losses > 1:
+            self._made = {
+                segment_id: made
+                for segment_id, made in self._made.items()
+                if any(topic.record and topic.record.segment_id == segment_id for topic in self._broker.topics.values())
+            }
+
+    # Topics
+
+    def created(self, topic: ModelTopic) -> None:
+        """R9: an id is one segment for ever. Repairs make the same segment again."""
+        record = topic.record
+        if record is None or (self.losses and self.dropped):
+            # Of what was deleted behind the operator's back nothing tells once the status is lost too.
+            return
+        made = self._made.setdefault(record.segment_id, (record.hash_range, record.operation_id))
+        repaired = record.operation_id.startswith("repair-") and made[0] == record.hash_range
+        if made != (record.hash_range, record.operation_id) and not repaired:
+            self._fail(f"R9: id {record.segment_id} was {made} and is made again as {topic.name} {record.operation_id}")
+
+    def deleted(self, topic: ModelTopic) -> None:
+        """Nothing that counts is ever deleted: no live segment, no unread entry (R8, R9, R19)."""
+        parsed = parse_classic_segment_name(topic.name)
+        if parsed is None or topic.record is None:
+            # What a client made is its own affair: brokers refuse to delete what it is connected to.
+            return
+        states = [body.state for body in self._objects if not body.gone and body.topic == parsed[0]]
+        if any(state.operation and state.operation.kind is OperationKind.DELETE for state in states):
+            return
+        for state in states:
+            layout, operation = state.layout, state.operation
+            if layout and parsed[2] in layout.segments and layout.segment(parsed[2]).hash_range == parsed[1]:
+                self._fail(f"{topic.name} was deleted and is a segment of the record")
+            if operation and operation.step is Step.SEALING:
+                for child in operation.children:
+                    if (child.segment_id, child.hash_range) == (parsed[2], parsed[1]):
+                        self._fail(f"R8: {topic.name} was deleted after its operation's point of no return")
+            if topic.entries and layout and parsed[2] not in {gone.segment_id for gone in state.deleting}:
+                self._fail(f"{topic.name} was deleted with {len(topic.entries)} entries")
+        if topic.undrained:
+            self._fail(f"R19: {topic.name} was deleted before {sorted(topic.undrained)} drained it")
+
+    # Commits
+
+    def committed(self, body: TopicObject, before: TopicState, after: TopicState, intent: TopicIntent) -> None:
+        """Judge a new version of the record against the one before and against the brokers."""
+        self._check_foreign_fields(body, before, after)
+        self._check_journal(before, after)
+        if after.layout is None:
+            return
+        problem = tiling_problem(after.layout)
+        if problem:
+            self._fail(problem)
+        self._check_new_segments(body, before, after, intent)
+        self._check_sealed(body, before, after)
+        self._check_left(body, before, after)
+        self._check_reachable(body, after)
+
+    def _check_foreign_fields(self, body: TopicObject, before: TopicState, after: TopicState) -> None:
+        """Hazard A1-26008: what others keep in the status and later releases keep in the layout survives."""
+        for key, value in FOREIGN_FIELDS.items():
+            if body.status.get(key) != value:
+                self._fail(f"A1-26008: status field {key} became {body.status.get(key)!r}")
+        if before.layout is None or after.layout is None:
+            return
+        if before.layout.extra != after.layout.extra:
+            self._fail(f"A1-26008: unknown fields of the layout became {dict(after.layout.extra)}")
+        for segment_id, segment in before.layout.segments.items():
+            kept = after.layout.segments.get(segment_id)
+            if kept is not None and kept.extra != segment.extra:
+                self._fail(f"A1-26008: unknown fields of {segment} were changed")
+
+    def _check_journal(self, before: TopicState, after: TopicState) -> None:
+        was, now = before.operation, after.operation
+        if was is not None and was.step is Step.SEALING and (now is None or now.id != was.id):
+            deleted = now is not None and now.kind is OperationKind.DELETE
+            ended = [action for action in after.actions if action.id == was.id]
+            if not deleted and not (ended and ended[-1].result is Result.SUCCEEDED):
+                self._fail(f"R8: {was.kind} {was.id} was past its point of no return and did not succeed")
+        if was is not None and now is not None and was.id == now.id and was.step is Step.SEALING is not now.step:
+            self._fail(f"R8: {was.kind} went back from {was.step} to {now.step}")
+        for child in now.children if now else ():
+            if self._journaled.setdefault(child.segment_id, now.id if now else "") != (now.id if now else ""):
+                self._fail(f"R9: id {child.segment_id} is reserved twice")
+        if before.layout and after.layout and after.layout.next_segment_id < before.layout.next_segment_id:
+            self._fail("R9: nextSegmentId went back")
+        if before.layout and after.layout and after.layout.epoch not in (before.layout.epoch, before.layout.epoch + 1):
+            self._fail(f"the epoch went from {before.layout.epoch} to {after.layout.epoch}")
+
+    def _check_new_segments(
+        self, body: TopicObject, before: TopicState, after: TopicState, intent: TopicIntent
+    ) -> None:
+        """R16: a new active segment has every counting cursor of its parents and every declared one."""
+        layout = after.layout
+        assert layout is not None
+        known = before.layout.segments if before.layout else {}
+        for segment in layout.active:
+            if segment.segment_id in known:
+                continue
+            name = self._topic_of(body.topic, segment)
+            topic = self._broker.topics.get(name)
+            if topic is None:
+                if name not in self.dropped:
+                    self._fail(f"{segment} was committed and has no topic")
+                continue
+            if topic.record is None:
+                continue
+            parents = self._existing(body, layout.parents_of(segment.segment_id))
+            # Who subscribes to a seal that came undone unseen is found by nobody before the commit.
+            parents = [parent for parent in parents if not parent.reopened_unseen]
+            wanted = frozenset().union(*(parent.counting for parent in parents))
+            if before.layout is not None:
+                wanted |= intent.subscriptions.keys()
+            missing = wanted - topic.cursors.keys() - after.not_discovered
+            if missing:
+                self._fail(f"R16: {segment} was committed without the cursors {sorted(missing)}")
+
+    def _check_sealed(self, body: TopicObject, before: TopicState, after: TopicState) -> None:
+        """R14: no parent takes writes beside its committed children, and none has writes in flight."""
+        layout = after.layout
+        assert layout is not None
+        if before.layout is None:
+            return
+        for segment in layout.sealed:
+            known = before.layout.segments.get(segment.segment_id)
+            topic = self._broker.topics.get(self._topic_of(body.topic, segment))
+            if known is None or not known.is_active or topic is None or topic.record is None:
+                continue
+            if not topic.terminated and not topic.reopened_unseen:
+                self._fail(f"R14: {segment} takes writes beside its children")
+            if topic.pending_adds:
+                self._fail(f"A1-26678: {segment} has {topic.pending_adds} writes in flight")
+            if topic.terminated and segment.sealed_position != str(topic.last_confirmed):
+                self._fail(f"R14: {segment} ends at {topic.last_confirmed}, not {segment.sealed_position}")
+
+    def _check_left(self, body: TopicObject, before: TopicState, after: TopicState) -> None:
+        """R17, R19: what leaves the layout is drained, and so is everything that comes before it."""
+        layout = after.layout
+        assert layout is not None
+        if before.layout is None:
+            return
+        gone = [segment for key, segment in before.layout.segments.items() if key not in layout.segments]
+        for segment in gone:
+            deleting = {entry.segment_id for entry in after.deleting}
+            if segment.segment_id not in deleting:
+                self._fail(f"B6: {segment} left the layout and is not listed to be deleted")
+            for one in before.layout.lineage(segment.segment_id):
+                if one.segment_id > segment.segment_id:
+                    continue
+                topic = self._broker.topics.get(self._topic_of(body.topic, one))
+                if topic is not None and topic.undrained:
+                    self._fail(f"R19: {segment} left the layout before {sorted(topic.undrained)} drained {one}")
+
+    def _check_reachable(self, body: TopicObject, after: TopicState) -> None:
+        """Every entry that some subscription has not read is in a segment of the record."""
+        layout = after.layout
+        assert layout is not None
+        recorded = {self._topic_of(body.topic, segment) for segment in layout.segments.values()}
+        children = {child.segment_id for child in after.operation.children} if after.operation else set()
+        for name, topic in self._broker.topics.items():
+            parsed = parse_classic_segment_name(name)
+            if parsed is None or parsed[0] != body.topic or topic.record is None or name in recorded:
+                continue
+            if topic.undrained and parsed[2] not in children:
+                self._fail(f"{name} holds entries that {sorted(topic.undrained)} cannot reach")
+
+    def _existing(self, body: TopicObject, segments: Iterable[Segment]) -> list[ModelTopic]:
+        names = (self._topic_of(body.topic, segment) for segment in segments)
+        return [self._broker.topics[name] for name in names if name in self._broker.topics]
+
+    def _fail(self, what: str) -> None:
+        violation = Violation(what)
+        self.first = self.first or violation
+        raise violation
+
+
+def tiling_problem(layout: SegmentLayout) -> str:
+    """How the active ranges fail to cover the ring, each hash once; empty if they do."""
+    expected = 0
+    for segment in sorted(layout.active, key=lambda one: one.hash_range.start):
+        if segment.hash_range.start != expected:
+            break
+        expected = segment.hash_range.end + 1
+    return "" if expected == RING_SIZE else f"hash {expected} is not covered by exactly one active segment"

@@ -1,0 +1,266 @@
+"""`TopicBackend` over brokers in memory: as many requests, in the same order, as the Classic backend sends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from scalable_topics.layout import Segment, TopicName, classic_segment_name, parse_classic_segment_name
+from scalable_topics_operator.operations.errors import BackendUnavailable, NameTaken, TopicMissing
+from scalable_topics_operator.operations.protocols import (
+    Claim,
+    FoundSegment,
+    Inheritance,
+    NameState,
+    Position,
+    SegmentLook,
+    SegmentPolicies,
+    SegmentRecord,
+    SegmentSetup,
+)
+
+from tests.simulation.faults import Nature
+from tests.simulation.line import Line
+from tests.simulation.model_broker import ModelBroker
+from tests.simulation.model_clock import ModelClock
+
+T = TypeVar("T")
+
+
+class ModelBackend:
+    """One process's view of the brokers.
+
+    Args:
+        broker: the brokers.
+        line: carries the requests of the process.
+        clock: ages listings.
+    """
+
+    def __init__(self, broker: ModelBroker, line: Line, clock: ModelClock) -> None:
+        self._broker = broker
+        self._line = line
+        self._clock = clock
+        self._listed: tuple[float, Sequence[str]] = (float("-inf"), ())
+
+    @property
+    def kind(self) -> str:
+        return "Classic"
+
+    def segment_topic(self, topic: TopicName, segment: Segment) -> str:
+        return segment.topic or classic_segment_name(topic, segment.hash_range, segment.segment_id)
+
+    # The claim
+
+    async def read_name(self, topic: TopicName) -> NameState:
+        def read() -> NameState:
+            found = self._broker.topics.get(topic.persistent)
+            if found is None:
+                return NameState(exists=False)
+            return NameState(exists=True, claim=found.claim, terminated=found.terminated)
+
+        return await self._read("name", topic.persistent, read)
+
+    async def take_claim(self, topic: TopicName, claim: Claim, *, properties: Mapping[str, str] | None = None) -> None:
+        name = topic.persistent
+        created = await self._write("create_claim", name, lambda: self._create_claim(name, claim, properties))
+        if not created:
+            state = await self.read_name(topic)
+            if not state.exists:
+                raise BackendUnavailable(f"claim {name}: what was in the way is gone")
+            if state.claim != claim:
+                raise NameTaken(f"claim {name}: taken by {state.claim}")
+        await self._seal_claim(topic, claim)
+
+    async def rewrite_claim(
+        self,
+        topic: TopicName,
+        claim: Claim,
+        *,
+        properties: Mapping[str, str] | None = None,
+        seal: bool = True,
+    ) -> None:
+        name = topic.persistent
+
+        def rewrite() -> None:
+            found = self._broker.topic(name)
+            found.claim = claim
+            if properties is not None:
+                found.properties = dict(properties)
+
+        await self._write("rewrite_claim", name, rewrite)
+        if seal:
+            await self._seal_claim(topic, claim)
+
+    async def delete_claim(self, topic: TopicName) -> None:
+        await self._delete(topic.persistent, force=False)
+
+    async def topic_properties(self, topic: TopicName) -> Mapping[str, str]:
+        return await self._read("properties", topic.persistent, lambda: self._broker.topic(topic.persistent).properties)
+
+    def _create_claim(self, name: str, claim: Claim, properties: Mapping[str, str] | None) -> bool:
+        if not self._broker.create(name, claim=claim):
+            return False
+        self._broker.topic(name).properties = dict(properties or {})
+        return True
+
+    async def _seal_claim(self, topic: TopicName, claim: Claim) -> None:
+        name = topic.persistent
+        try:
+            await self._write("seal_claim", name, lambda: self._broker.terminate(name))
+        except TopicMissing:
+            raise BackendUnavailable(f"claim {name}: it vanished meanwhile") from None
+        state = await self.read_name(topic)
+        if state.claim != claim or not state.terminated:
+            raise BackendUnavailable(f"claim {name}: it does not read back")
+
+    # Segments
+
+    async def create_segment(self, topic: TopicName, record: SegmentRecord, setup: SegmentSetup) -> None:
+        name = classic_segment_name(topic, record.hash_range, record.segment_id)
+        if not await self._write("create", name, lambda: self._broker.create(name, record=record)):
+            await self._check_same(name, record)
+        try:
+            await self._write("set_up", name, lambda: self._set_up(name, setup))
+            await self.ensure_cursors(name, setup.subscriptions)
+            await self._check_same(name, record)
+        except TopicMissing:
+            raise BackendUnavailable(f"create {name}: it vanished meanwhile") from None
+
+    async def list_segments(self, topic: TopicName, *, max_age_seconds: float = 0.0) -> Sequence[FoundSegment]:
+        listed_at, names = self._listed
+        if listed_at < self._clock.seconds - max_age_seconds or max_age_seconds == 0:
+            names = await self._read("list", topic.persistent, lambda: sorted(self._broker.topics))
+            self._listed = (self._clock.seconds, names)
+        found = []
+        for name in names:
+            parsed = parse_classic_segment_name(name)
+            if parsed is not None and parsed[0] == topic:
+                found.append(FoundSegment(parsed[2], parsed[1], name))
+        return found
+
+    async def read_record(self, segment_topic: str) -> SegmentRecord | None:
+        return await self._read("record", segment_topic, lambda: self._broker.topic(segment_topic).record)
+
+    async def look(self, segment_topic: str) -> SegmentLook:
+        return await self._read("look", segment_topic, lambda: self._broker.look(segment_topic))
+
+    async def terminate(self, segment_topic: str) -> Position:
+        return await self._write("terminate", segment_topic, lambda: self._broker.terminate(segment_topic))
+
+    async def unload(self, segment_topic: str) -> None:
+        await self._write("unload", segment_topic, lambda: self._broker.unload(segment_topic))
+
+    async def delete_segment(self, segment_topic: str, *, force: bool = False) -> None:
+        await self._delete(segment_topic, force=force)
+
+    async def inheritance(self, topic: TopicName, segment_topics: Sequence[str]) -> Inheritance:
+        def read() -> Inheritance:
+            topics = [self._broker.topics[name] for name in segment_topics if name in self._broker.topics]
+            permissions: dict[str, frozenset[str]] = {}
+            for found in topics:
+                for role, actions in found.permissions.items():
+                    permissions[role] = permissions.get(role, frozenset()) | actions
+            return Inheritance(permissions, next((found.schemas for found in topics if found.schemas), ()))
+
+        return await self._read("inheritance", topic.persistent, read)
+
+    # Cursors
+
+    async def ensure_cursors(self, segment_topic: str, subscriptions: Iterable[str], *, latest: bool = False) -> None:
+        wanted = frozenset(subscriptions)
+        missing = wanted - await self._cursors(segment_topic)
+        if not missing:
+            return
+        before = await self.read_record(segment_topic)
+        for subscription in sorted(missing):
+            await self._write(
+                "subscribe",
+                segment_topic,
+                lambda name=subscription: self._broker.create_subscription(segment_topic, name, latest=latest),  # type: ignore[misc]
+            )
+        await self._refuse_resurrection(segment_topic, before)
+        if wanted - await self._cursors(segment_topic):
+            raise BackendUnavailable(f"{segment_topic}: cursors do not show")
+
+    async def delete_cursor(self, segment_topic: str, subscription: str, *, force: bool = False) -> None:
+        try:
+            await self._write(
+                "unsubscribe",
+                segment_topic,
+                lambda: self._broker.delete_subscription(segment_topic, subscription, force=force),
+            )
+        except TopicMissing:
+            return
+
+    # Settings
+
+    async def apply_policies(
+        self, segment_topic: str, policies: SegmentPolicies, *, managed_before: frozenset[str]
+    ) -> frozenset[str]:
+        found = await self._read("policies", segment_topic, lambda: self._broker.topic(segment_topic))
+        if found.policies != policies or not found.protected:
+            await self._write("set_policies", segment_topic, lambda: self._set_policies(segment_topic, policies))
+        return managed_before
+
+    async def grant(self, segment_topic: str, permissions: Mapping[str, frozenset[str]]) -> None:
+        def grant() -> None:
+            found = self._broker.topic(segment_topic)
+            for role, actions in permissions.items():
+                found.permissions[role] = found.permissions.get(role, frozenset()) | actions
+
+        await self._write("grant", segment_topic, grant)
+
+    async def revoke(self, segment_topic: str, roles: Iterable[str]) -> None:
+        def revoke() -> None:
+            for role in roles:
+                self._broker.topic(segment_topic).permissions.pop(role, None)
+
+        await self._write("revoke", segment_topic, revoke)
+
+    async def retention_minutes(self, segment_topic: str) -> int:
+        def read() -> int:
+            policies = self._broker.topic(segment_topic).policies
+            own = policies.retention_minutes if policies else None
+            return self._broker.retention_minutes if own is None else own
+
+        return await self._read("retention", segment_topic, read)
+
+    # How requests are sent
+
+    async def _read(self, verb: str, target: str, effect: Callable[[], T]) -> T:
+        return await self._line.call(verb, target, Nature.READ, effect)
+
+    async def _write(self, verb: str, target: str, effect: Callable[[], T]) -> T:
+        return await self._line.call(verb, target, Nature.WRITE, effect)
+
+    async def _delete(self, name: str, *, force: bool) -> None:
+        try:
+            await self._write("delete", name, lambda: self._broker.delete(name, force=force))
+        except TopicMissing:
+            return
+
+    async def _cursors(self, name: str) -> frozenset[str]:
+        return await self._read("cursors", name, lambda: frozenset(self._broker.topic(name).cursors))
+
+    async def _check_same(self, name: str, record: SegmentRecord) -> None:
+        found = await self.read_record(name)
+        if found is None or found.operation_id != record.operation_id:
+            raise NameTaken(f"create {name}: made by {found.operation_id if found else 'a client'}")
+
+    async def _refuse_resurrection(self, name: str, before: SegmentRecord | None) -> None:
+        if before is None or await self.read_record(name) is not None:
+            return
+        if not (await self.look(name)).entries:
+            await self._delete(name, force=False)
+        raise TopicMissing(f"{name} was deleted while its cursors were made")
+
+    def _set_up(self, name: str, setup: SegmentSetup) -> None:
+        found = self._broker.topic(name)
+        found.schemas = found.schemas or setup.inheritance.schemas
+        for role, actions in setup.inheritance.permissions.items():
+            found.permissions[role] = found.permissions.get(role, frozenset()) | actions
+        self._set_policies(name, setup.policies)
+
+    def _set_policies(self, name: str, policies: SegmentPolicies) -> None:
+        found = self._broker.topic(name)
+        found.policies, found.protected = policies, True

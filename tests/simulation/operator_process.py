@@ -1,0 +1,185 @@
+"""One operator process: what `controllers.topic_reconciler` and `topic_finalizer` do for a topic, without Kubernetes.
+
+The flow is theirs; all that acts or decides is the operations' own code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scalable_topics.layout import LayoutError
+from scalable_topics_operator.operations.claims import judge_name
+from scalable_topics_operator.operations.context import OperationContext, OperationSettings
+from scalable_topics_operator.operations.create import establish
+from scalable_topics_operator.operations.desired import next_change
+from scalable_topics_operator.operations.drift import Managed, repair_drift
+from scalable_topics_operator.operations.errors import BackendError, BackendRefused
+from scalable_topics_operator.operations.journal import OperationKind, Request, Result
+from scalable_topics_operator.operations.protocols import Claim
+from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
+from scalable_topics_operator.operations.requests import PruneRequest, plan
+from scalable_topics_operator.operations.reshape import advance_reshape, open_reshape
+from scalable_topics_operator.operations.subscriptions import settle_subscriptions
+from scalable_topics_operator.operations.teardown import delete_topic, release
+
+from tests.simulation.faults import Nature
+from tests.simulation.line import Line
+from tests.simulation.model_backend import ModelBackend
+from tests.simulation.model_store import ModelStore, SegmentOperation, TopicObject
+from tests.simulation.world import World
+
+DRIFT_SECONDS = 300.0
+PRUNE_SECONDS = 60.0
+_LISTING_AGE_SECONDS = 5.0
+_RESHAPES = (OperationKind.SPLIT, OperationKind.MERGE, OperationKind.REBUCKET)
+
+
+class OperatorProcess:
+    """A process with nothing in its memory but what it did itself.
+
+    Args:
+        world: everything else.
+        name: for the trace.
+        installation: its operator installation.
+    """
+
+    def __init__(self, world: World, name: str, installation: str) -> None:
+        self._world = world
+        self._installation = installation
+        self._line = Line(name, world)
+        self._backend = ModelBackend(world.broker, self._line, world.clock)
+        self._opened_here: set[str] = set()
+        self._drift_due: dict[str, float] = {}
+        self._prune_due: dict[str, float] = {}
+
+    async def reconcile(self, body: TopicObject) -> None:
+        """Bring one topic forward. Raises as `TopicReconciler.reconcile` does, Crash."""
+        ctx = self._context(body)
+        if body.deleting:
+            await self._finalize(ctx, body)
+            return
+        if ctx.store.state.layout is None:
+            await self._establish(ctx, body)
+        await self._finish_operations(ctx, body)
+        await settle_subscriptions(ctx)
+        while body.operations:
+            await self._start(ctx, body, body.operations[0])
+            await self._finish_operations(ctx, body)
+        await self._approach_desired(ctx, body)
+        await self._check_drift(ctx, body)
+        await self._prune(ctx, body)
+
+    async def _establish(self, ctx: OperationContext, body: TopicObject) -> None:
+        name = await ctx.backend.read_name(ctx.topic)
+        owner_alive = name.claim is not None and any(
+            other.uid == name.claim.resource_uid and not other.gone for other in self._world.objects
+        )
+        judgement = judge_name(name, ctx.claim, owner_alive=owner_alive, adopt=ctx.intent.adopt)
+        await establish(ctx, judgement, self._request(body))
+        self._drift_due[body.uid] = self._world.clock.seconds + DRIFT_SECONDS
+
+    async def _finish_operations(self, ctx: OperationContext, body: TopicObject) -> None:
+        while (operation := ctx.store.state.operation) is not None:
+            if operation.kind is OperationKind.DELETE:
+                await ctx.store.commit(replace(ctx.store.state, operation=None))
+                self._drift_due[body.uid] = 0.0
+                continue
+            await advance_reshape(ctx, operation)
+        for entry in list(body.operations):
+            ended = [action for action in ctx.store.state.actions if action.request == _asked_by(entry)]
+            if ended and ended[-1].result is not Result.ROLLED_BACK:
+                self._end(body, entry, ended[-1].result.value)
+
+    async def _start(self, ctx: OperationContext, body: TopicObject, entry: SegmentOperation) -> None:
+        layout = ctx.store.state.layout
+        assert layout is not None
+        try:
+            if isinstance(entry.wants, PruneRequest):
+                findings = await find_prunable(ctx, entry.wants.segment_ids)
+                free = [finding.segment_id for finding in findings if not finding.blocked_by]
+                if not free or (entry.wants.segment_ids and len(free) < len(findings)):
+                    self._end(body, entry, "; ".join(finding.blocked_by for finding in findings) or "nothing")
+                else:
+                    await prune(ctx, free, _asked_by(entry))
+            else:
+                change = plan(layout, entry.wants, max_records=ctx.settings.max_records)
+                await open_reshape(ctx, change, _asked_by(entry))
+        except (LayoutError, BackendRefused) as error:
+            self._end(body, entry, f"Failed: {error}")
+
+    async def _approach_desired(self, ctx: OperationContext, body: TopicObject) -> None:
+        while body.desired is not None and (layout := ctx.store.state.layout) is not None:
+            change = next_change(layout, body.desired)
+            if change is None:
+                return
+            await open_reshape(ctx, change, self._request(body))
+            await self._finish_operations(ctx, body)
+            if ctx.store.state.actions[-1].result is Result.FAILED:
+                raise BackendRefused(ctx.store.state.actions[-1].message)
+
+    async def _check_drift(self, ctx: OperationContext, body: TopicObject) -> None:
+        if self._world.clock.seconds < self._drift_due.get(body.uid, 0.0):
+            return
+        report = await repair_drift(
+            ctx,
+            managed=Managed(),
+            listing_age_seconds=_LISTING_AGE_SECONDS,
+            request=Request("DriftRepair", body.topic.local, body.uid),
+        )
+        self._drift_due[body.uid] = self._world.clock.seconds + DRIFT_SECONDS
+        body.reports = report.problems
+        if report.reopened:
+            await self._finish_operations(ctx, body)
+            self._drift_due[body.uid] = 0.0
+
+    async def _prune(self, ctx: OperationContext, body: TopicObject) -> None:
+        state = ctx.store.state
+        if state.layout is None or self._world.clock.seconds < self._prune_due.get(body.uid, 0.0):
+            return
+        if state.layout.sealed:
+            free = [finding.segment_id for finding in await find_prunable(ctx) if not finding.blocked_by]
+            if free:
+                await prune(ctx, free, Request("Retention", body.topic.local, body.uid))
+        await delete_pruned(ctx)
+        self._prune_due[body.uid] = self._world.clock.seconds + PRUNE_SECONDS
+
+    async def _finalize(self, ctx: OperationContext, body: TopicObject) -> None:
+        if body.retain:
+            try:
+                operation = ctx.store.state.operation
+                if operation is not None and operation.kind in _RESHAPES:
+                    await advance_reshape(ctx, operation)
+                await release(ctx)
+            except BackendError as error:
+                self._world.events.append(f"NotReleased: {error}")
+        else:
+            await delete_topic(ctx, self._request(body))
+        await self._line.call("drop_finalizer", body.uid, Nature.COMMIT, lambda: self._world.remove(body))
+
+    def _context(self, body: TopicObject) -> OperationContext:
+        return OperationContext(
+            topic=body.topic,
+            backend=self._backend,
+            store=ModelStore(body, self._line, self._world.auditor),
+            intent=body.intent,
+            claim=Claim(self._installation, "kubernetes-1", body.uid, "team", body.uid, self._backend.kind),
+            clock=self._world.clock,
+            settings=OperationSettings(seal_look_seconds=0.01),
+            report=self._report,
+            term=1,
+            opened_here=self._opened_here,
+        )
+
+    async def _report(self, reason: str, message: str, *, warning: bool = True) -> None:
+        self._world.events.append(f"{reason}: {message}")
+
+    def _end(self, body: TopicObject, entry: SegmentOperation, outcome: str) -> None:
+        body.operations.remove(entry)
+        body.outcomes[entry.name] = outcome
+
+    def _request(self, body: TopicObject) -> Request:
+        return Request("ScalableTopic", body.topic.local, body.uid)
+
+
+def _asked_by(entry: SegmentOperation) -> Request:
+    return Request("SegmentOperation", entry.name, entry.name)

@@ -1,0 +1,210 @@
+"""A story made up by a seed: what users and clients do, what goes wrong, and in which order calls are sent."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from scalable_topics.layout import SegmentLayout
+from scalable_topics_operator.operations.context import DeclaredSubscription
+from scalable_topics_operator.operations.requests import MergeRequest, PruneRequest, RebucketRequest, SplitRequest
+
+from tests.simulation.explore import SimulationFailed
+from tests.simulation.faults import Fault, FaultKind, RandomFaults
+from tests.simulation.model_store import TopicObject
+from tests.simulation.run import Run, check_end
+from tests.simulation.scripts import INTENT, note_later_fields
+from tests.simulation.world import HOME, World
+
+_NAMES = ("declared", "second", "third")
+
+
+def tell_random(seed: int) -> World:
+    """Make up and run a story. Raises SimulationFailed, which says how to run it again."""
+    rng = random.Random(seed)
+    run = Run(World())
+    world = run.world
+    try:
+        asyncio.run(_tell(rng, run))
+    except BaseException as error:
+        trace = "\n".join([*world.trace[-160:], *(f"   event {event}" for event in world.events[-10:])])
+        raise SimulationFailed(
+            f"seed {seed}: {type(error).__name__}: {error}\n"
+            f"run it again: pytest tests/simulation --seed={seed}\n{trace}"
+        ) from error
+    return world
+
+
+async def _tell(rng: random.Random, run: Run) -> None:
+    world = run.world
+    world.plan = RandomFaults(rng, rate=rng.choice((0.01, 0.03, 0.1)), budget=rng.randrange(1, 9))
+    world.declare(replace(INTENT, initial_segments=rng.randrange(1, 5)))
+    await run.settle()
+    for body in world.objects:
+        if body.state.layout is not None:
+            note_later_fields(body)
+    for _ in range(rng.randrange(2, 6)):
+        for _ in range(rng.randrange(1, 4)):
+            act = rng.choice(_ACTS)
+            world.trace.append(f"-- {act.__name__}")
+            act(rng, world)
+        await run.settle()
+    await run.calm()
+    check_end(world)
+
+
+def _body(world: World) -> TopicObject:
+    return next(body for body in reversed(world.objects) if not body.gone)
+
+
+def _layout(world: World) -> SegmentLayout | None:
+    return _body(world).state.layout
+
+
+def _split(rng: random.Random, world: World) -> None:
+    layout = _layout(world)
+    if layout is not None:
+        world.ask(_body(world), SplitRequest(rng.choice(layout.active).segment_id, into=rng.choice((2, 2, 3))))
+
+
+def _merge(rng: random.Random, world: World) -> None:
+    layout = _layout(world)
+    if layout is not None and len(layout.active) > 1:
+        first = rng.randrange(len(layout.active) - 1)
+        count = rng.choice((2, 2, 3))
+        world.ask(
+            _body(world), MergeRequest(tuple(one.segment_id for one in layout.active[first : first + count]))
+        )
+
+
+def _rebucket(rng: random.Random, world: World) -> None:
+    layout = _layout(world)
+    if layout is not None:
+        world.ask(_body(world), RebucketRequest(rng.choice(layout.active).segment_id, rng.randrange(1, 9)))
+
+
+def _prune(rng: random.Random, world: World) -> None:
+    layout = _layout(world)
+    if layout is not None and layout.sealed:
+        chosen = (rng.choice(layout.sealed).segment_id,) if rng.random() < 0.5 else ()
+        world.ask(_body(world), PruneRequest(chosen))
+
+
+def _scale(rng: random.Random, world: World) -> None:
+    _body(world).desired = rng.choice((None, 1, 2, 3))
+
+
+def _change_subscriptions(rng: random.Random, world: World) -> None:
+    body = _body(world)
+    names = rng.sample(_NAMES, rng.randrange(len(_NAMES) + 1))
+    kinds = (
+        DeclaredSubscription(),
+        DeclaredSubscription(latest=True),
+        DeclaredSubscription(delete_with_entry=True),
+    )
+    body.intent = replace(body.intent, subscriptions={name: rng.choice(kinds) for name in names})
+
+
+def _change_policies(rng: random.Random, world: World) -> None:
+    body = _body(world)
+    retention = rng.choice((None, 0, 5, -1))
+    body.intent = replace(body.intent, per_segment=replace(body.intent.per_segment, retention_minutes=retention))
+
+
+def _read(rng: random.Random, world: World) -> None:
+    if rng.random() < 0.5:
+        world.read_all()
+    else:
+        world.reading = set(rng.sample((*_NAMES, "found", "appears"), 2))
+
+
+def _write(rng: random.Random, world: World) -> None:
+    world.writing = rng.random() < 0.7
+
+
+def _subscribe(rng: random.Random, world: World) -> None:
+    world.subscribe_everywhere("found")
+
+
+def _attach(rng: random.Random, world: World) -> None:
+    count = rng.randrange(2)
+    for topic in world.segment_topics():
+        for cursor in topic.cursors.values():
+            cursor.consumers = count
+
+
+def _wait(rng: random.Random, world: World) -> None:
+    world.clock.advance(rng.choice((61, 301, 700)))
+
+
+def _terminate(rng: random.Random, world: World) -> None:
+    topics = world.active_topics()
+    if topics:
+        world.broker.terminate(rng.choice(topics).name)
+
+
+def _reopen(rng: random.Random, world: World) -> None:
+    layout = _layout(world)
+    names = [world.name_of(segment) for segment in layout.sealed] if layout else []
+    sealed = [name for name in names if name in world.broker.topics]
+    if sealed:
+        name = rng.choice(sealed)
+        world.broker.reopen(name)
+        for _ in range(rng.randrange(3)):
+            world.broker.produce(name)
+
+
+def _lose_status(rng: random.Random, world: World) -> None:
+    world.wipe(_body(world))
+
+
+def _lose_topic(rng: random.Random, world: World) -> None:
+    kind = rng.choice((FaultKind.DROPPED, FaultKind.REPLACED, FaultKind.RESURRECTED))
+    world.disturb(Fault(kind, rng.randrange(6)), None)
+
+
+def _lose_claim(rng: random.Random, world: World) -> None:
+    world.broker.topics.pop(_body(world).topic.persistent, None)
+
+
+def _hand_over(rng: random.Random, world: World) -> None:
+    """The object goes and another one comes."""
+    body = _body(world)
+    body.retain = rng.random() < 0.7
+    body.deleting = True
+    if not body.retain:
+        for topic in world.segment_topics():
+            topic.producers = 0
+            for cursor in topic.cursors.values():
+                cursor.consumers = 0
+    world.declare(replace(INTENT, initial_segments=rng.randrange(1, 4)), installation=HOME)
+
+
+_ACTS: tuple[Callable[[random.Random, World], None], ...] = (
+    _split,
+    _split,
+    _split,
+    _merge,
+    _merge,
+    _rebucket,
+    _prune,
+    _scale,
+    _change_subscriptions,
+    _change_subscriptions,
+    _change_policies,
+    _read,
+    _read,
+    _write,
+    _subscribe,
+    _attach,
+    _wait,
+    _wait,
+    _terminate,
+    _reopen,
+    _lose_status,
+    _lose_topic,
+    _lose_claim,
+    _hand_over,
+)

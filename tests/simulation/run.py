@@ -1,0 +1,203 @@
+"""Runs a world until nothing moves any more, and judges what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scalable_topics.layout import LayoutError, classic_segment_name, parse_classic_segment_name
+from scalable_topics_operator.cluster.kube_errors import KubeError
+from scalable_topics_operator.cluster.status_store import StaleStatus
+from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
+from scalable_topics_operator.operations.journal import SubscriptionPhase
+from scalable_topics_operator.operations.protocols import Position
+from scalable_topics_operator.operations.rebuild import Witness, rebuild
+
+from tests.simulation.auditor import Violation, tiling_problem
+from tests.simulation.faults import Crash, NoFaults
+from tests.simulation.model_store import TopicObject
+from tests.simulation.operator_process import DRIFT_SECONDS, OperatorProcess
+from tests.simulation.world import TOPIC, World
+
+_ROUNDS = 80
+_SAME_REFUSALS = 3
+_CALM_ROUNDS = 8
+
+
+class Run:
+    """Operator processes over one world, one for each installation, replaced whenever it dies."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._processes: dict[str, OperatorProcess] = {}
+        self._started = 0
+
+    def restart(self) -> None:
+        """End every process; the next ones know only what is recorded."""
+        self._processes.clear()
+
+    async def settle(self) -> None:
+        """Reconcile until a whole round changes nothing and nothing is left to do, faults included."""
+        refusals = 0
+        for _ in range(_ROUNDS):
+            before = self.world.pulse()
+            outcomes = [await self._reconcile(body) for body in self.world.objects if not body.gone]
+            self._raise_violation()
+            still = before == self.world.pulse() and "retry" not in outcomes
+            refusals = refusals + 1 if still and "refused" in outcomes else 0
+            if still and ("refused" not in outcomes or refusals >= _SAME_REFUSALS):
+                if not self.world.land_all():
+                    return
+                self._raise_violation()
+        raise Violation(f"nothing settles in {_ROUNDS} rounds: {[body.standing for body in self.world.objects]}")
+
+    async def calm(self) -> None:
+        """Let everything under way arrive, and every periodic check run, with nothing going wrong any more."""
+        self.world.plan = NoFaults()
+        self.world.land_all()
+        self.world.trace.append("-- no faults from here on")
+        for _ in range(_CALM_ROUNDS):
+            before = self.world.pulse()
+            self.world.clock.advance(DRIFT_SECONDS + 1)
+            await self.settle()
+            if before == self.world.pulse():
+                return
+
+    async def _reconcile(self, body: TopicObject) -> str:
+        process = self._processes.get(body.installation)
+        if process is None:
+            self._started += 1
+            process = OperatorProcess(self.world, f"p{self._started}", body.installation)
+            self._processes[body.installation] = process
+        body.standing = ""
+        try:
+            await process.reconcile(body)
+        except Crash:
+            del self._processes[body.installation]
+            self.world.clock.advance(15)
+        except (BackendUnavailable, KubeError, StaleStatus) as error:
+            self.world.clock.advance(1)
+            self.world.trace.append(f"   retried: {error}")
+        except (BackendRefused, LayoutError) as error:
+            body.standing = f"{type(error).__name__}: {error}"
+            self.world.clock.advance(30)
+            self.world.trace.append(f"   stuck: {body.standing}")
+            return "refused"
+        else:
+            return "done"
+        return "retry"
+
+    def _raise_violation(self) -> None:
+        if self.world.auditor.first is not None:
+            raise self.world.auditor.first
+
+
+def check_end(world: World) -> None:
+    """What must hold once everything is calm. Raises Violation."""
+    for body in world.objects:
+        if body.gone or (body.standing and world.auditor.dropped):
+            # What somebody deleted and no status tells of leaves a hole that a person must judge.
+            continue
+        _require(not body.standing, f"{body.uid} is stuck: {body.standing}")
+        _check_record(world, body)
+        _check_no_leak(world, body)
+        check_rebuild(world, body)
+
+
+def _check_record(world: World, body: TopicObject) -> None:
+    state = body.state
+    layout = state.layout
+    _require(layout is not None, "there is no layout")
+    assert layout is not None
+    _require(state.operation is None, f"the journal is still open: {state.operation}")
+    _require(not body.operations, f"SegmentOperations never ended: {body.operations}")
+    _require(not state.deleting, f"still to be deleted: {state.deleting}")
+    _require(not tiling_problem(layout), tiling_problem(layout))
+    claim = world.broker.topics.get(TOPIC.persistent)
+    _require(
+        claim is not None and claim.terminated and claim.claim is not None and claim.claim.resource_uid == body.uid,
+        f"the claim is {claim}",
+    )
+    phases = {name: entry.phase for name, entry in state.subscriptions.items()}
+    waiting = frozenset(name for name, phase in phases.items() if phase is SubscriptionPhase.DELETING)
+    _require(
+        phases.keys() - waiting == body.intent.subscriptions.keys() - waiting
+        and SubscriptionPhase.CREATING not in phases.values(),
+        f"the subscriptions are {phases}",
+    )
+    for name in waiting:
+        used = any(name in topic.cursors and topic.cursors[name].consumers for topic in world.segment_topics())
+        _require(used, f"subscription {name} is never deleted")
+    for segment in layout.active:
+        topic = world.topic_of(segment)
+        _require(topic.record is not None, f"active {segment} was made by a client")
+        _require(not topic.terminated, f"active {segment} is sealed")
+        lost = frozenset(name for name, phase in phases.items() if phase is SubscriptionPhase.CURSOR_LOST)
+        missing = phases.keys() - topic.cursors.keys() - lost - waiting
+        _require(not missing, f"active {segment} has no cursor of {sorted(missing)}")
+        _require(topic.protected, f"active {segment} may be deleted by its broker when it is idle")
+    for segment in layout.sealed:
+        if world.name_of(segment) in world.auditor.dropped:
+            continue
+        topic = world.topic_of(segment)
+        _require(topic.terminated, f"sealed {segment} takes writes")
+        _require(not topic.pending_adds, f"sealed {segment} has {topic.pending_adds} writes in flight")
+        _require(
+            Position.parse(str(segment.sealed_position)) == topic.last_confirmed,
+            f"sealed {segment} ends at {topic.last_confirmed}, its record says {segment.sealed_position}",
+        )
+
+
+def _check_no_leak(world: World, body: TopicObject) -> None:
+    layout = body.state.layout
+    assert layout is not None
+    recorded = {classic_segment_name(TOPIC, one.hash_range, one.segment_id) for one in layout.segments.values()}
+    reported = " ".join(message for reason, message in body.reports if reason == "StraySegment")
+    for topic in world.segment_topics():
+        parsed = parse_classic_segment_name(topic.name)
+        if parsed is not None and parsed[2] >= layout.next_segment_id and topic.record is None:
+            # No id of this life: a client uses a name of its own, or one of a life that was deleted.
+            continue
+        known = topic.name in recorded or ((topic.entries or topic.producers) and topic.name in reported)
+        _require(bool(known), f"{topic.name} is left behind")
+
+
+def check_rebuild(world: World, body: TopicObject) -> None:
+    """R11: what the segment topics say of themselves makes the same layout."""
+    layout = body.state.layout
+    assert layout is not None
+    if world.auditor.dropped:
+        return
+    witnesses = witnesses_of(world)
+    rebuilt = rebuild(witnesses)
+    _require(rebuilt.layout is not None, f"R11: cannot be rebuilt: {rebuilt.problem}")
+    _require(rebuilt.unfinished is None and not rebuilt.discard, f"R11: rebuilt differently: {rebuilt}")
+    assert rebuilt.layout is not None
+    for segment_id, segment in layout.segments.items():
+        again = rebuilt.layout.segments.get(segment_id)
+        facts = (segment.hash_range, segment.state, segment.buckets, segment.merge_depth, segment.created_by)
+        _require(
+            again is not None
+            and facts == (again.hash_range, again.state, again.buckets, again.merge_depth, again.created_by)
+            and (segment.parent_ids, segment.child_ids) == (again.parent_ids, again.child_ids)
+            and segment.sealed_position == again.sealed_position,
+            f"R11: {segment} was {segment} and is rebuilt as {again}",
+        )
+    _require(rebuilt.layout.segments.keys() == layout.segments.keys(), "R11: other segments were rebuilt")
+    _require(
+        world.auditor.losses > 0 or rebuilt.layout.next_segment_id >= layout.next_segment_id,
+        f"R9: the next id was {layout.next_segment_id} and is rebuilt as {rebuilt.layout.next_segment_id}",
+    )
+
+
+def witnesses_of(world: World) -> Sequence[Witness]:
+    """What every segment topic says of itself now."""
+    return [
+        Witness(topic.record, topic.name, topic.terminated, topic.last_confirmed, len(topic.entries))
+        for topic in world.segment_topics()
+        if topic.record is not None
+    ]
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise Violation(what)

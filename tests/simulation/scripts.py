@@ -1,0 +1,296 @@
+"""Stories of one scalable topic, told again for every fault at every call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
+from scalable_topics_operator.operations.protocols import SchemaVersion, SegmentPolicies
+from scalable_topics_operator.operations.requests import MergeRequest, PruneRequest, RebucketRequest, SplitRequest
+
+from tests.simulation.model_store import TopicObject
+from tests.simulation.world import World
+
+Act = Callable[[World], None]
+
+EARLY = DeclaredSubscription()
+LATE = DeclaredSubscription(latest=True)
+DELETED_WITH_ENTRY = DeclaredSubscription(delete_with_entry=True)
+
+INTENT = TopicIntent(
+    initial_segments=2,
+    subscriptions={"declared": EARLY},
+    properties={"team": "orders"},
+    permissions={"app": frozenset({"produce", "consume"})},
+    per_segment=SegmentPolicies(message_ttl_seconds=3600),
+    total=TotalPolicies(backlog_quota_bytes=1000),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One story.
+
+    Args:
+        name: of the story.
+        setup: acts after each of which everything settles, without faults.
+        acts: acts after each of which everything settles, with faults.
+        ranges: active ranges at the end, unless something was refused or lost.
+        check: what must hold at the end besides.
+        needs_status: only the status knows what is to be done, so that its loss changes the end.
+    """
+
+    name: str
+    setup: Sequence[Act]
+    acts: Sequence[Act]
+    ranges: Sequence[str]
+    check: Act = lambda world: None
+    needs_status: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _created(segments: int) -> Sequence[Act]:
+    """A topic in use: with messages, schemas, a reader that is not done, and one that is."""
+
+    def create(world: World) -> None:
+        world.declare(replace(INTENT, initial_segments=segments))
+
+    def use(world: World) -> None:
+        for topic in world.active_topics():
+            topic.schemas = (SchemaVersion("STRING", ""), SchemaVersion("JSON", "{}"))
+            for _ in range(3):
+                world.broker.produce(topic.name)
+        world.subscribe_everywhere("found")
+        world.subscribe_everywhere("reader")
+        for topic in world.active_topics():
+            topic.cursors["reader"].durable = False
+        world.reading.add("found")
+        note_later_fields(the_topic(world))
+
+    return create, use
+
+
+def note_later_fields(body: TopicObject) -> None:
+    """As a later release would have left them (hazard A1-26008)."""
+    layout = dict(body.status["layout"])
+    layout["laterField"] = {"kept": True}
+    layout["segments"] = [{**segment, "laterField": segment["id"]} for segment in layout["segments"]]
+    body.status = {**body.status, "layout": layout}
+    body.version += 1
+
+
+def the_topic(world: World) -> TopicObject:
+    """The object that is there."""
+    return next(body for body in world.objects if not body.gone)
+
+
+def _split(segment_id: int, into: int = 2) -> Act:
+    return lambda world: _ask(world, SplitRequest(segment_id, into=into))
+
+
+def _ask(world: World, wants: SplitRequest | MergeRequest | RebucketRequest | PruneRequest) -> None:
+    world.ask(the_topic(world), wants)
+
+
+def _read_all(world: World) -> None:
+    world.writing = False
+    world.read_all()
+
+
+def _stop_reading(world: World) -> None:
+    world.reading.clear()
+
+
+def _wait(seconds: float) -> Act:
+    return lambda world: world.clock.advance(seconds)
+
+
+def _change(**changes: object) -> Act:
+    def act(world: World) -> None:
+        body = the_topic(world)
+        body.intent = replace(body.intent, **changes)  # type: ignore[arg-type]
+
+    return act
+
+
+def _scale(desired: int) -> Act:
+    def act(world: World) -> None:
+        the_topic(world).desired = desired
+
+    return act
+
+
+def _delete(*, retain: bool) -> Act:
+    def act(world: World) -> None:
+        world.writing = False
+        body = the_topic(world)
+        body.retain, body.deleting = retain, True
+
+    return act
+
+
+def _declare_again(world: World) -> None:
+    world.declare(replace(INTENT, initial_segments=1))
+
+
+def _adopt(world: World) -> None:
+    body = the_topic(world)
+    body.gone = True
+    world.declare(replace(INTENT, adopt=True), installation="installation-2")
+
+
+def _terminate_first(world: World) -> None:
+    world.broker.terminate(world.active_topics()[0].name)
+
+
+def _drop_first(world: World) -> None:
+    world.drop(world.active_topics()[0].name)
+
+
+def _reopen_sealed(world: World) -> None:
+    layout = the_topic(world).state.layout
+    assert layout is not None
+    name = world.topic_of(layout.sealed[0]).name
+    world.broker.reopen(name)
+    world.broker.produce(name)
+
+
+def _drop_claim(world: World) -> None:
+    world.drop(the_topic(world).topic.persistent)
+
+
+def _attach_reader(world: World) -> None:
+    """A consumer that holds on to what is sealed."""
+    layout = the_topic(world).state.layout
+    assert layout is not None
+    for segment in layout.sealed:
+        world.topic_of(segment).cursors["found"].consumers = 1
+
+
+def _nothing_is_left(world: World) -> None:
+    assert not world.broker.topics, sorted(world.broker.topics)
+    assert all(body.gone for body in world.objects)
+
+
+def _everything_was_kept(world: World) -> None:
+    assert sum(len(topic.entries) for topic in world.segment_topics()) >= 6
+
+
+def _sealed(count: int) -> Act:
+    def check(world: World) -> None:
+        layout = the_topic(world).state.layout
+        assert layout is not None
+        assert len(layout.sealed) == count, layout.sealed
+
+    return check
+
+
+def _cursors(subscription: str, *, there: bool, sealed_too: bool) -> Act:
+    def check(world: World) -> None:
+        layout = the_topic(world).state.layout
+        assert layout is not None
+        for segment in layout.segments.values():
+            expected = there and (sealed_too or segment.is_active)
+            assert (subscription in world.topic_of(segment).cursors) == expected, segment
+
+    return check
+
+
+WHOLE = ("0000-ffff",)
+HALVES = ("0000-7fff", "8000-ffff")
+QUARTERS = ("0000-3fff", "4000-7fff", "8000-bfff", "c000-ffff")
+LEFT_SPLIT = ("0000-3fff", "4000-7fff", "8000-ffff")
+
+SCRIPTS = (
+    Script("create", (), (lambda world: _declared(world, 3),), ("0000-5554", "5555-aaa9", "aaaa-ffff")),
+    Script("split", _created(2), (_split(0),), LEFT_SPLIT),
+    Script("split into four", _created(1), (_split(0, into=4),), QUARTERS),
+    Script("merge", _created(2), (lambda world: _ask(world, MergeRequest((1, 0))),), WHOLE),
+    Script(
+        "merge of three",
+        _created(4),
+        (lambda world: _ask(world, MergeRequest((1, 2, 3))),),
+        ("0000-3fff", "4000-ffff"),
+    ),
+    Script("rebucket", _created(2), (lambda world: _ask(world, RebucketRequest(1, 7)),), HALVES),
+    Script("rollover", _created(2), (_terminate_first, _wait(301)), HALVES),
+    Script("recreate", _created(2), (_drop_first, _wait(301)), HALVES, needs_status=True),
+    Script("reopened", (*_created(1), _split(0)), (_reopen_sealed, _wait(301)), HALVES),
+    Script("claim lost", _created(1), (_drop_claim, _wait(301)), WHOLE),
+    Script("scale", _created(1), (_scale(3), _scale(1)), WHOLE),
+    Script("prune", (*_created(1), _split(0)), (_read_all, _wait(700), _wait(61)), HALVES, _sealed(0)),
+    Script(
+        "prune of what is unread",
+        (*_created(1), _stop_reading, _split(0)),
+        (_wait(700), _wait(61)),
+        HALVES,
+        _sealed(1),
+    ),
+    Script(
+        "prune with readers attached",
+        (*_created(1), _split(0), _attach_reader),
+        (_read_all, _wait(700), _wait(61), _wait(301)),
+        HALVES,
+        _sealed(0),
+    ),
+    Script(
+        "prune on request",
+        (*_created(1), _split(0)),
+        (_read_all, _wait(700), lambda world: _ask(world, PruneRequest((0,)))),
+        HALVES,
+        _sealed(0),
+    ),
+    Script(
+        "subscribe",
+        (*_created(1), _stop_reading, _split(0)),
+        (_change(subscriptions={"declared": EARLY, "early": EARLY, "late": LATE}),),
+        HALVES,
+        lambda world: (
+            _cursors("early", there=True, sealed_too=True)(world),
+            _cursors("late", there=True, sealed_too=False)(world),
+            None,
+        )[-1],
+    ),
+    Script(
+        "unsubscribe",
+        (
+            *_created(1),
+            _change(subscriptions={"declared": EARLY, "going": DELETED_WITH_ENTRY}),
+            _stop_reading,
+            _split(0),
+        ),
+        (_change(subscriptions={"declared": EARLY}),),
+        HALVES,
+        _cursors("going", there=False, sealed_too=True),
+        needs_status=True,
+    ),
+    Script("delete", (*_created(2), _split(0)), (_delete(retain=False),), (), _nothing_is_left),
+    Script(
+        "delete and declare again",
+        (*_created(2), _split(0)),
+        (_delete(retain=False), _declare_again),
+        WHOLE,
+    ),
+    Script(
+        "retain and declare again",
+        _created(2),
+        (_delete(retain=True), _declare_again),
+        HALVES,
+        _everything_was_kept,
+    ),
+    Script(
+        "retain in the middle of a split",
+        _created(2),
+        (lambda world: (_split(0)(world), _delete(retain=True)(world), None)[-1], _declare_again),
+        HALVES,
+        _everything_was_kept,
+    ),
+    Script("adopt", _created(2), (_adopt,), HALVES, _everything_was_kept),
+)
+
+
+def _declared(world: World, segments: int) -> None:
+    world.declare(replace(INTENT, initial_segments=segments))

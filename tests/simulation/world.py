@@ -1,0 +1,263 @@
+"""The whole world of a simulation: brokers, objects, clients, time, and operator processes that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from scalable_topics.layout import Segment, TopicName, classic_segment_name, parse_classic_segment_name
+from scalable_topics_operator.cluster.kube_errors import KubeError
+from scalable_topics_operator.cluster.status_store import StaleStatus
+from scalable_topics_operator.operations.context import TopicIntent
+from scalable_topics_operator.operations.errors import BackendError
+from scalable_topics_operator.operations.requests import PruneRequest, ReshapeRequest
+
+from tests.simulation.auditor import FOREIGN_FIELDS, Auditor
+from tests.simulation.faults import Call, Fault, FaultKind, FaultPlan, Nature, NoFaults
+from tests.simulation.line import Effect
+from tests.simulation.model_broker import ModelBroker, ModelTopic
+from tests.simulation.model_clock import ModelClock
+from tests.simulation.model_store import SegmentOperation, TopicObject
+
+TOPIC = TopicName("tenant", "space", "orders")
+HOME = "installation-1"
+SUBSCRIBED = "appears"
+_READING_TURNS = 4
+
+
+@dataclass(slots=True)
+class _Late:
+    call: Call
+    effect: Effect
+    due: int | None
+
+
+class AuditedBroker(ModelBroker):
+    """Brokers that tell the auditor of topics made and deleted."""
+
+    auditor: Auditor | None = None
+    last_deleted: str | None = None
+
+    def create(self, name: str, **what: object) -> bool:
+        created = super().create(name, **what)  # type: ignore[arg-type]
+        if created and self.auditor is not None:
+            self.auditor.created(self.topics[name])
+        return created
+
+    def delete(self, name: str, *, force: bool) -> None:
+        topic = self.topics.get(name)
+        if name == TOPIC.persistent and self.auditor is not None:
+            # The last call of a deletion: whoever takes the name now begins anew.
+            self.auditor.forget_ids()
+        super().delete(name, force=force)
+        if topic is not None and self.auditor is not None:
+            self.last_deleted = name if topic.record else self.last_deleted
+            self.auditor.deleted(topic)
+
+
+class World:
+    """Everything outside an operator process."""
+
+    def __init__(self) -> None:
+        self.clock = ModelClock()
+        self.broker = AuditedBroker()
+        self.objects: list[TopicObject] = []
+        self.plan: FaultPlan = NoFaults()
+        self.trace: list[str] = []
+        self.calls: list[Call] = []
+        self.calls_under_plan = 0
+        self.events: list[str] = []
+        self.reading: set[str] = set()
+        self.writing = True
+        self.auditor = Auditor(self.broker, self.objects, _segment_topic)
+        self.broker.auditor = self.auditor
+        self._late: list[_Late] = []
+        self._made = 0
+
+    # What users do
+
+    def declare(
+        self,
+        intent: TopicIntent | None = None,
+        *,
+        desired: int | None = None,
+        retain: bool = True,
+        installation: str = HOME,
+    ) -> TopicObject:
+        """Create a ScalableTopic object for the topic."""
+        self._made += 1
+        body = TopicObject(
+            uid=f"uid-{self._made}",
+            topic=TOPIC,
+            installation=installation,
+            intent=intent or TopicIntent(),
+            desired=desired,
+            retain=retain,
+            status=dict(FOREIGN_FIELDS),
+        )
+        self.objects.append(body)
+        return body
+
+    def ask(self, body: TopicObject, wants: ReshapeRequest | PruneRequest) -> str:
+        """Create a SegmentOperation; answers its name."""
+        self._made += 1
+        name = f"operation-{self._made}"
+        body.operations.append(SegmentOperation(name, wants))
+        return name
+
+    def wipe(self, body: TopicObject) -> None:
+        """Lose everything of a status that is the operations'."""
+        body.status = dict(FOREIGN_FIELDS)
+        body.version += 1
+        self.auditor.status_lost()
+
+    def remove(self, body: TopicObject) -> None:
+        """The API server lets go of an object whose finalizers are gone."""
+        body.gone = True
+        if body.retain:
+            self.auditor.status_lost()
+
+    # What clients do
+
+    def step(self) -> None:
+        """Producers write to one segment they may write to; readers read on."""
+        turn = len(self.calls)
+        for body in self.objects:
+            layout = None if body.gone else body.state.layout
+            if layout is None:
+                continue
+            if self.writing:
+                self.broker.produce(_segment_topic(body.topic, layout.active[turn % len(layout.active)]))
+            for subscription in self.reading if turn % _READING_TURNS == 0 else ():
+                for segment in layout.segments.values():
+                    self.broker.acknowledge(_segment_topic(body.topic, segment), subscription, _READING_TURNS)
+
+    def read_all(self) -> None:
+        """Every application reads everything."""
+        for name, topic in self.broker.topics.items():
+            for subscription in topic.cursors:
+                self.broker.acknowledge(name, subscription)
+
+    def subscribe_everywhere(self, subscription: str) -> None:
+        """An application makes a subscription on every segment that takes writes."""
+        for topic in self.active_topics():
+            if not topic.terminated:
+                self.broker.create_subscription(topic.name, subscription, latest=False)
+
+    def drop(self, name: str) -> None:
+        """Somebody deletes a topic behind the operator's back."""
+        self.broker.topics.pop(name, None)
+        self.auditor.dropped.add(name)
+
+    # What is there
+
+    def segment_topics(self) -> list[ModelTopic]:
+        """Topics named like segments of the topic, by name."""
+        parsed = ((name, _parsed_name(name)) for name in sorted(self.broker.topics))
+        return [self.broker.topics[name] for name, found in parsed if found is not None and found[0] == TOPIC]
+
+    def active_topics(self) -> list[ModelTopic]:
+        """Topics of the segments that take writes, in ring order."""
+        names = [
+            _segment_topic(body.topic, segment)
+            for body in self.objects
+            if not body.gone and body.state.layout
+            for segment in body.state.layout.active
+        ]
+        return [self.broker.topics[name] for name in names if name in self.broker.topics]
+
+    def name_of(self, segment: Segment) -> str:
+        """Full name of a segment's topic."""
+        return _segment_topic(TOPIC, segment)
+
+    def topic_of(self, segment: Segment) -> ModelTopic:
+        """The topic of a segment."""
+        return self.broker.topics[self.name_of(segment)]
+
+    def pulse(self) -> tuple[object, ...]:
+        """Changes whenever anything happens but looks and clients' work."""
+        return (
+            tuple((body.version, body.gone, len(body.operations)) for body in self.objects),
+            tuple(sorted(self.broker.topics)),
+            tuple(frozenset(topic.cursors) for topic in self.broker.topics.values()),
+        )
+
+    # What a line needs
+
+    def begin(self, verb: str, target: str, nature: Nature) -> Call:
+        """Number a call; everybody else makes a step first."""
+        self.step()
+        call = Call(len(self.calls), verb, target, nature)
+        self.calls.append(call)
+        for late in [late for late in self._late if late.due is not None and late.due <= call.index]:
+            self._land(late)
+        return call
+
+    def note(self, line: str) -> None:
+        """Write a line of the trace."""
+        self.trace.append(line)
+
+    def postpone(self, call: Call, effect: Effect, after: int) -> None:
+        """Let a call take effect that many calls later; 0: when all is quiet."""
+        self._late.append(_Late(call, effect, call.index + after if after else None))
+
+    def land_all(self) -> bool:
+        """Let everything still under way take effect; False if there was nothing."""
+        landing = list(self._late)
+        for late in landing:
+            self._land(late)
+        return bool(landing)
+
+    def disturb(self, fault: Fault, call: Call | None) -> None:
+        """Do what happens just before a call, or between calls."""
+        target = call.target if call else ""
+        happenings: dict[FaultKind, Callable[[], None]] = {
+            FaultKind.WIPED: self._wipe_all,
+            FaultKind.REOPENED: lambda: self.broker.arm_reopening(target, fault.amount),
+            FaultKind.HANGING: lambda: self.broker.arm_hanging_adds(target, fault.amount),
+            FaultKind.SUBSCRIBED: lambda: self.subscribe_everywhere(SUBSCRIBED),
+            FaultKind.ROLLED_OVER: self._roll_over_all,
+            FaultKind.DROPPED: lambda: self._drop_nth(fault.amount, made_again=False),
+            FaultKind.REPLACED: lambda: self._drop_nth(fault.amount, made_again=True),
+            FaultKind.RESURRECTED: self._resurrect,
+        }
+        happenings[fault.kind]()
+
+    def _wipe_all(self) -> None:
+        for body in self.objects:
+            if not body.gone:
+                self.wipe(body)
+
+    def _roll_over_all(self) -> None:
+        for topic in self.active_topics():
+            if not topic.terminated:
+                self.broker.roll_over(topic.name)
+
+    def _drop_nth(self, which: int, *, made_again: bool) -> None:
+        topics = self.segment_topics()
+        if topics:
+            name = topics[which % len(topics)].name
+            self.drop(name)
+            if made_again:
+                self.broker.connect(name)
+
+    def _resurrect(self) -> None:
+        if self.broker.last_deleted is not None:
+            self.broker.connect(self.broker.last_deleted)
+
+    def _land(self, late: _Late) -> None:
+        self._late.remove(late)
+        self.note(f"   … {late.call} takes effect now")
+        try:
+            late.effect()
+        except (BackendError, KubeError, StaleStatus) as error:
+            self.note(f"   … and is refused: {error}")
+
+
+def _segment_topic(topic: TopicName, segment: Segment) -> str:
+    return segment.topic or _derived_name(topic, segment.hash_range, segment.segment_id)
+
+
+_derived_name = cache(classic_segment_name)
+_parsed_name = cache(parse_classic_segment_name)

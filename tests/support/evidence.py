@@ -1,0 +1,61 @@
+"""What a long run has shown, written to docs/evidence for people to read."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_FOLDER = Path(__file__).parents[2] / "docs" / "evidence"
+
+
+@dataclass(slots=True)
+class Evidence:
+    """A page of evidence, written once all of its parts have been shown.
+
+    Args:
+        file: name of the page.
+        title: its heading.
+        command: the command that makes it.
+        parts: headings of its parts, in the order they are to appear.
+    """
+
+    file: str
+    title: str
+    command: str
+    parts: Sequence[str]
+    _shown: dict[str, list[str]] = field(default_factory=dict)
+    _started: float = field(default_factory=time.monotonic)
+
+    def show(self, part: str, *lines: str) -> None:
+        """Add the lines of one part."""
+        if part not in self.parts:
+            raise ValueError(f"{part!r} is no part of {self.file}")
+        self._shown[part] = list(lines)
+
+    def write(self) -> bool:
+        """Write the page; False, and nothing is written, while a part is missing: half a run shows nothing."""
+        if set(self._shown) != set(self.parts):
+            return False
+        seconds = time.monotonic() - self._started
+        lines = [
+            f"# {self.title}",
+            "",
+            f"Made by `{self.command}` on {time.strftime('%Y-%m-%d', time.gmtime())} in {seconds / 60:.0f} min, on "
+            f"{os.cpu_count()} cores ({platform.system()} {platform.machine()}, Python {platform.python_version()}) "
+            "that also ran the servers. Do not edit: run it again.",
+        ]
+        for part in self.parts:
+            lines += ["", f"## {part}", "", *self._shown[part]]
+        _FOLDER.mkdir(parents=True, exist_ok=True)
+        (_FOLDER / self.file).write_text("\n".join(lines) + "\n")
+        return True
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Lines of a Markdown table."""
+    cells = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(str(cell) for cell in row) + " |" for row in cells]
