@@ -116,6 +116,8 @@ async def test_c30_a_silent_watch_is_noticed_without_a_relist(proxied: MakeProxi
     await world.apply(manifests.connection("other", world.admin_url))
     await bench.start()
     await until_metric(bench.operator, _OTHER_UP, lambda up: up == 1)
+    # The lists that follow a start must be over: they would find what is done from here on.
+    await bench.kube.until_quiet()
     await bench.kube.silence_streams(3)
     silent_at = time.monotonic()
     await world.delete(CONNECTIONS, "other")

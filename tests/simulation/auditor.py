@@ -8,7 +8,6 @@ from typing import Any
 from scalable_topics.layout import RING_SIZE, HashRange, Segment, SegmentLayout, TopicName, parse_classic_segment_name
 from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.operations.journal import OperationKind, Result, Step, TopicState
-
 from tests.simulation.model_broker import ModelBroker, ModelTopic
 from tests.simulation.model_store import TopicObject
 
@@ -140,6 +139,10 @@ class Auditor:
                 self._fail(f"R8: {was.kind} {was.id} was past its point of no return and did not succeed")
         if was is not None and now is not None and was.id == now.id and was.step is Step.SEALING is not now.step:
             self._fail(f"R8: {was.kind} went back from {was.step} to {now.step}")
+        if was is not None and was.kind is OperationKind.CREATE and now is None and after.layout is None:
+            # The name was lost before the claim, so nothing was made under this journal.
+            for child in was.children:
+                self._journaled.pop(child.segment_id, None)
         for child in now.children if now else ():
             if self._journaled.setdefault(child.segment_id, now.id if now else "") != (now.id if now else ""):
                 self._fail(f"R9: id {child.segment_id} is reserved twice")

@@ -38,15 +38,17 @@ class FaultKind(Enum):
     CRASH_AFTER = auto()
     """The call takes effect and the process dies before the reply."""
     CRASH_LATE = auto()
-    """The process dies, and the call takes effect `amount` calls later (0: when all is quiet)."""
+    """The process dies, and the call takes effect `amount` calls later, or as `WHEN_QUIET` and `AT_THE_END` say."""
     TIMED_OUT = auto()
-    """No answer; the call takes effect `amount` calls later (0: when all is quiet)."""
+    """No answer; the call takes effect late, as for `CRASH_LATE`."""
     LOST_REPLY = auto()
     """The call takes effect, but its caller is told that nobody answered."""
     UNAVAILABLE = auto()
     """Nobody answers and nothing happened."""
     DENIED = auto()
     """The broker refuses for lack of a right."""
+    DEPOSED = auto()
+    """Another process takes over before the call is sent; the call and all after it follow `amount` calls later."""
     STALE = auto()
     """A commit meets a newer version of the object."""
     WIPED = auto()
@@ -142,12 +144,15 @@ class RandomFaults:
         return self._rng.randrange(3)
 
 
-_LATE = (0, 3, 12)
+WHEN_QUIET = 0
+AT_THE_END = -1
+_LATE = (4, WHEN_QUIET, AT_THE_END)
 
 
 def possible_faults(call: Call) -> Sequence[Fault]:
     """Every fault that means something at a call."""
     faults = [Fault(FaultKind.CRASH_BEFORE), Fault(FaultKind.UNAVAILABLE), Fault(FaultKind.WIPED)]
+    faults += [Fault(FaultKind.DEPOSED, after) for after in _LATE]
     if call.nature is not Nature.READ:
         faults += [Fault(FaultKind.CRASH_AFTER), Fault(FaultKind.LOST_REPLY)]
         faults += [Fault(FaultKind.CRASH_LATE, after) for after in _LATE]

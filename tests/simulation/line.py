@@ -9,7 +9,6 @@ from typing import Protocol, TypeVar
 from scalable_topics_operator.cluster.kube_errors import KubeUnavailable
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.errors import AccessDenied, BackendError, BackendUnavailable
-
 from tests.simulation.faults import Call, Crash, Fault, FaultKind, FaultPlan, Nature
 
 T = TypeVar("T")
@@ -28,7 +27,10 @@ class Surroundings(Protocol):
         """Write a line of the trace."""
 
     def postpone(self, call: Call, effect: Effect, after: int) -> None:
-        """Let a call take effect that many calls later; 0: when all is quiet."""
+        """Let a call take effect that many calls later, when all is quiet, or at the end."""
+
+    def depose(self) -> None:
+        """Let another process take over from the one that is at work."""
 
     def disturb(self, fault: Fault, call: Call) -> None:
         """Do what happens just before a call."""
@@ -46,10 +48,13 @@ class Line:
         self._name = name
         self._around = around
         self._alive = True
+        self._awake: asyncio.Event | None = None
 
     async def call(self, verb: str, target: str, nature: Nature, effect: Callable[[], T]) -> T:
         """Send one request and wait for its reply. Raises what the request raises, or what the plan has."""
         self._require_alive()
+        if self._awake is not None:
+            await self._awake.wait()
         for _ in range(self._around.plan.pauses()):
             await asyncio.sleep(0)
         self._require_alive()
@@ -59,7 +64,18 @@ class Line:
             self._around.note(f"{self._name} {call}")
             return effect()
         self._around.note(f"{self._name} {call} !! {fault}")
+        if fault.kind is FaultKind.DEPOSED:
+            await self._sleep_on(call, fault.amount)
+            return effect()
         return self._faulty(call, fault, effect)
+
+    async def _sleep_on(self, call: Call, after: int) -> None:
+        """Send nothing more until somebody else has gone on with the work."""
+        if self._awake is None:
+            self._awake = asyncio.Event()
+            self._around.postpone(call, self._awake.set, after)
+            self._around.depose()
+        await self._awake.wait()
 
     def _faulty(self, call: Call, fault: Fault, effect: Callable[[], T]) -> T:
         match fault.kind:

@@ -18,7 +18,6 @@ from scalable_topics_operator.operations.protocols import (
     SegmentRecord,
     SegmentSetup,
 )
-
 from tests.simulation.faults import Nature
 from tests.simulation.line import Line
 from tests.simulation.model_broker import ModelBroker

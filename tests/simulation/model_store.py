@@ -12,7 +12,6 @@ from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.operations.journal import TopicState, read_state, write_state
 from scalable_topics_operator.operations.requests import PruneRequest, ReshapeRequest
-
 from tests.simulation.faults import Nature
 from tests.simulation.line import Line
 

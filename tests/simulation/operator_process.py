@@ -12,7 +12,7 @@ from scalable_topics_operator.operations.claims import judge_name
 from scalable_topics_operator.operations.context import OperationContext, OperationSettings
 from scalable_topics_operator.operations.create import establish
 from scalable_topics_operator.operations.desired import next_change
-from scalable_topics_operator.operations.drift import Managed, repair_drift
+from scalable_topics_operator.operations.drift import Managed, repair_drift, require_claim
 from scalable_topics_operator.operations.errors import BackendError, BackendRefused
 from scalable_topics_operator.operations.journal import OperationKind, Request, Result
 from scalable_topics_operator.operations.protocols import Claim
@@ -21,7 +21,6 @@ from scalable_topics_operator.operations.requests import PruneRequest, plan
 from scalable_topics_operator.operations.reshape import advance_reshape, open_reshape
 from scalable_topics_operator.operations.subscriptions import settle_subscriptions
 from scalable_topics_operator.operations.teardown import delete_topic, release
-
 from tests.simulation.faults import Nature
 from tests.simulation.line import Line
 from tests.simulation.model_backend import ModelBackend
@@ -61,6 +60,9 @@ class OperatorProcess:
         if ctx.store.state.layout is None:
             await self._establish(ctx, body)
         await self._finish_operations(ctx, body)
+        layout = ctx.store.state.layout
+        if body.operations or (layout is not None and body.desired not in (None, len(layout.active))):
+            await require_claim(ctx)
         await settle_subscriptions(ctx)
         while body.operations:
             await self._start(ctx, body, body.operations[0])

@@ -10,7 +10,6 @@ from dataclasses import replace
 from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.operations.context import DeclaredSubscription
 from scalable_topics_operator.operations.requests import MergeRequest, PruneRequest, RebucketRequest, SplitRequest
-
 from tests.simulation.explore import SimulationFailed
 from tests.simulation.faults import Fault, FaultKind, RandomFaults
 from tests.simulation.model_store import TopicObject

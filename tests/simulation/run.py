@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from scalable_topics.layout import LayoutError, classic_segment_name, parse_classic_segment_name
 from scalable_topics_operator.cluster.kube_errors import KubeError
@@ -11,7 +13,6 @@ from scalable_topics_operator.operations.errors import BackendRefused, BackendUn
 from scalable_topics_operator.operations.journal import SubscriptionPhase
 from scalable_topics_operator.operations.protocols import Position
 from scalable_topics_operator.operations.rebuild import Witness, rebuild
-
 from tests.simulation.auditor import Violation, tiling_problem
 from tests.simulation.faults import Crash, NoFaults
 from tests.simulation.model_store import TopicObject
@@ -30,6 +31,7 @@ class Run:
         self.world = world
         self._processes: dict[str, OperatorProcess] = {}
         self._started = 0
+        self._deposed_ones: list[asyncio.Task[None]] = []
 
     def restart(self) -> None:
         """End every process; the next ones know only what is recorded."""
@@ -45,7 +47,7 @@ class Run:
             still = before == self.world.pulse() and "retry" not in outcomes
             refusals = refusals + 1 if still and "refused" in outcomes else 0
             if still and ("refused" not in outcomes or refusals >= _SAME_REFUSALS):
-                if not self.world.land_all():
+                if not self.world.land(at_the_end=False):
                     return
                 self._raise_violation()
         raise Violation(f"nothing settles in {_ROUNDS} rounds: {[body.standing for body in self.world.objects]}")
@@ -53,7 +55,8 @@ class Run:
     async def calm(self) -> None:
         """Let everything under way arrive, and every periodic check run, with nothing going wrong any more."""
         self.world.plan = NoFaults()
-        self.world.land_all()
+        self.world.land(at_the_end=True)
+        await self._let_deposed_end()
         self.world.trace.append("-- no faults from here on")
         for _ in range(_CALM_ROUNDS):
             before = self.world.pulse()
@@ -70,7 +73,10 @@ class Run:
             self._processes[body.installation] = process
         body.standing = ""
         try:
-            await process.reconcile(body)
+            if await self._deposed(process.reconcile(body)):
+                del self._processes[body.installation]
+                self.world.clock.advance(15)
+                return "retry"
         except Crash:
             del self._processes[body.installation]
             self.world.clock.advance(15)
@@ -86,6 +92,25 @@ class Run:
             return "done"
         return "retry"
 
+    async def _deposed(self, reconcile: Coroutine[Any, Any, None]) -> bool:
+        """Run a reconcile to its end, or until another process takes over; it then goes on by itself."""
+        self.world.deposed = asyncio.Event()
+        working = asyncio.create_task(reconcile)
+        taken_over = asyncio.create_task(self.world.deposed.wait())
+        await asyncio.wait({working, taken_over}, return_when=asyncio.FIRST_COMPLETED)
+        self.world.deposed = None
+        if working.done():
+            taken_over.cancel()
+            await working
+            return False
+        self._deposed_ones.append(working)
+        return True
+
+    async def _let_deposed_end(self) -> None:
+        """Whatever deposed processes still do, they do now."""
+        await asyncio.gather(*self._deposed_ones, return_exceptions=True)
+        self._deposed_ones.clear()
+
     def _raise_violation(self) -> None:
         if self.world.auditor.first is not None:
             raise self.world.auditor.first
@@ -94,8 +119,9 @@ class Run:
 def check_end(world: World) -> None:
     """What must hold once everything is calm. Raises Violation."""
     for body in world.objects:
-        if body.gone or (body.standing and world.auditor.dropped):
-            # What somebody deleted and no status tells of leaves a hole that a person must judge.
+        if body.gone or (body.standing and (world.auditor.dropped or body.deleting)):
+            # What somebody deleted and no status tells of leaves a hole that a person must judge, and clients who
+            # are attached keep a topic from being deleted.
             continue
         _require(not body.standing, f"{body.uid} is stuck: {body.standing}")
         _check_record(world, body)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
 from scalable_topics_operator.operations.protocols import SchemaVersion, SegmentPolicies
 from scalable_topics_operator.operations.requests import MergeRequest, PruneRequest, RebucketRequest, SplitRequest
-
 from tests.simulation.model_store import TopicObject
 from tests.simulation.world import World
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -12,9 +13,8 @@ from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.operations.errors import BackendError
 from scalable_topics_operator.operations.requests import PruneRequest, ReshapeRequest
-
 from tests.simulation.auditor import FOREIGN_FIELDS, Auditor
-from tests.simulation.faults import Call, Fault, FaultKind, FaultPlan, Nature, NoFaults
+from tests.simulation.faults import AT_THE_END, Call, Fault, FaultKind, FaultPlan, Nature, NoFaults
 from tests.simulation.line import Effect
 from tests.simulation.model_broker import ModelBroker, ModelTopic
 from tests.simulation.model_clock import ModelClock
@@ -30,7 +30,7 @@ _READING_TURNS = 4
 class _Late:
     call: Call
     effect: Effect
-    due: int | None
+    due: int
 
 
 class AuditedBroker(ModelBroker):
@@ -38,6 +38,9 @@ class AuditedBroker(ModelBroker):
 
     auditor: Auditor | None = None
     last_deleted: str | None = None
+
+    def when_life_ends(self) -> None:
+        """Called when a deletion comes to its last call; replaced by the world."""
 
     def create(self, name: str, **what: object) -> bool:
         created = super().create(name, **what)  # type: ignore[arg-type]
@@ -47,9 +50,8 @@ class AuditedBroker(ModelBroker):
 
     def delete(self, name: str, *, force: bool) -> None:
         topic = self.topics.get(name)
-        if name == TOPIC.persistent and self.auditor is not None:
-            # The last call of a deletion: whoever takes the name now begins anew.
-            self.auditor.forget_ids()
+        if name == TOPIC.persistent:
+            self.when_life_ends()
         super().delete(name, force=force)
         if topic is not None and self.auditor is not None:
             self.last_deleted = name if topic.record else self.last_deleted
@@ -72,6 +74,8 @@ class World:
         self.writing = True
         self.auditor = Auditor(self.broker, self.objects, _segment_topic)
         self.broker.auditor = self.auditor
+        self.broker.when_life_ends = self._end_life  # type: ignore[method-assign]
+        self.deposed: asyncio.Event | None = None
         self._late: list[_Late] = []
         self._made = 0
 
@@ -114,9 +118,16 @@ class World:
 
     def remove(self, body: TopicObject) -> None:
         """The API server lets go of an object whose finalizers are gone."""
+        if body.gone:
+            raise StaleStatus(f"{body.uid} is gone")
         body.gone = True
         if body.retain:
             self.auditor.status_lost()
+
+    def _end_life(self) -> None:
+        """Whoever takes the name now begins anew; no request is taken to outlive a whole deletion (R9)."""
+        self.auditor.forget_ids()
+        self._late.clear()
 
     # What clients do
 
@@ -190,7 +201,7 @@ class World:
         self.step()
         call = Call(len(self.calls), verb, target, nature)
         self.calls.append(call)
-        for late in [late for late in self._late if late.due is not None and late.due <= call.index]:
+        for late in [late for late in self._late if 0 < late.due <= call.index]:
             self._land(late)
         return call
 
@@ -199,15 +210,20 @@ class World:
         self.trace.append(line)
 
     def postpone(self, call: Call, effect: Effect, after: int) -> None:
-        """Let a call take effect that many calls later; 0: when all is quiet."""
-        self._late.append(_Late(call, effect, call.index + after if after else None))
+        """Let a call take effect that many calls later, when all is quiet, or at the end."""
+        self._late.append(_Late(call, effect, call.index + after if after > 0 else after))
 
-    def land_all(self) -> bool:
-        """Let everything still under way take effect; False if there was nothing."""
-        landing = list(self._late)
+    def land(self, *, at_the_end: bool) -> bool:
+        """Let what is still under way take effect; False if there was nothing."""
+        landing = [late for late in self._late if at_the_end or late.due != AT_THE_END]
         for late in landing:
             self._land(late)
         return bool(landing)
+
+    def depose(self) -> None:
+        """Let another process take over from the one that is at work."""
+        if self.deposed is not None:
+            self.deposed.set()
 
     def disturb(self, fault: Fault, call: Call | None) -> None:
         """Do what happens just before a call, or between calls."""

@@ -7,7 +7,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from scalable_topics_operator.cluster.kube_client import Body, Resource
@@ -43,71 +43,93 @@ _ACTIVE_RANGES = {
 _MADE_SEGMENT = re.compile(r"-segment-[0-9a-f]{4}-[0-9a-f]{4}-(\d+)$")
 
 
-async def survive(bench: ProxiedOperator, kind: Kind, death: Death) -> int:
-    """Kill the operator once while it is at every step of a kind of work, each on a topic of its own.
+async def survive(bench: ProxiedOperator, steps: Sequence[tuple[Kind, Step]], death: Death) -> None:
+    """Kill the operator once while it is at all of these steps, each on a topic of its own.
 
-    Starts another and checks that all the work is done as if nothing had been; answers how many steps that were.
+    Starts another and checks that all the work is done as if nothing had been. Steps of a roll-back are reached
+    through an earlier death, so that they come alone.
     """
-    steps = STEPS[kind]
-    scenarios = [Scenario.of(kind, bench) for _ in steps]
+    cases = [Case(Scenario.of(kind, bench), step) for kind, step in steps]
+    rolling_back = {kind for kind, _ in steps} == {Kind.ROLLBACK}
     await bench.start()
-    await _each(steps, [scenario.prepare() for scenario in scenarios])
-    if kind is Kind.ROLLBACK:
-        last_cursor = next(step for step in STEPS[Kind.SPLIT] if step.name == "last cursor made")
-        holds = [scenario.hold(last_cursor, Death.AFTER) for scenario in scenarios]
-        await _kill_at(bench, steps, scenarios, holds, ask=True)
-        for hold in holds:
-            hold.released.set()
-    holds = [scenario.hold(step, death) for scenario, step in zip(scenarios, steps, strict=True)]
-    await _kill_at(bench, steps, scenarios, holds, ask=kind is not Kind.ROLLBACK)
-    for hold in holds:
+    await _each(cases, lambda case: case.scenario.prepare())
+    if rolling_back:
+        before_the_seal = next(step for step in STEPS[Kind.SPLIT] if step.name == "last cursor made")
+        await _each(cases, lambda case: case.arm(Death.AFTER, before_the_seal))
+        await _each(cases, lambda case: case.scenario.ask())
+        await _kill_at(bench, cases)
+        for case in cases:
+            case.hold.released.set()
+    await _each(cases, lambda case: case.arm(death, case.step))
+    if rolling_back:
+        await bench.start()
+    else:
+        await _each(cases, lambda case: case.scenario.ask())
+    await _kill_at(bench, cases)
+    for case in cases:
         if death is Death.BEFORE:
-            hold.drop()
+            case.hold.drop()
         elif death is Death.AFTER:
-            hold.released.set()
+            case.hold.released.set()
     await bench.start()
-    await _each(steps, [scenario.until_done() for scenario in scenarios])
+    await _each(cases, lambda case: case.scenario.until_done())
     if death is Death.LATE:
-        await _each(steps, [_arrive_late(hold, step, kind) for hold, step in zip(holds, steps, strict=True)])
-    await _each(steps, [scenario.verify() for scenario in scenarios])
-    return len(steps)
+        await _each(cases, _arrive_late)
+    await _each(cases, lambda case: case.scenario.verify())
 
 
-async def _kill_at(
-    bench: ProxiedOperator, steps: Sequence[Step], scenarios: Sequence[Scenario], holds: Sequence[Hold], *, ask: bool
-) -> None:
-    """Kill the operator once every call that is to be held has come; one that died earlier need not be asked again."""
-    await bench.start()
-    if ask:
-        await _each(steps, [scenario.ask() for scenario in scenarios])
-    waits = [scenario.reach(hold, step) for scenario, hold, step in zip(scenarios, holds, steps, strict=True)]
-    await _each(steps, waits)
+@dataclass(slots=True)
+class Case:
+    """A scenario and the step at which the operator dies in it."""
+
+    scenario: Scenario
+    step: Step
+    hold: Hold = field(init=False)
+
+    async def arm(self, death: Death, step: Step) -> None:
+        """Hold a step's call when it comes."""
+        self.hold = self.scenario.hold(step, death)
+
+    async def reach(self) -> None:
+        """Wait until the operator has come to the held call."""
+        try:
+            await asyncio.wait_for(self.hold.arrived.wait(), _ARRIVAL_SECONDS)
+        except TimeoutError:
+            log = self.scenario.bench.operator.log_text()[-2000:]
+            raise AssertionError(f"not reached within {_ARRIVAL_SECONDS:.0f} s\n{log}") from None
+
+
+async def _kill_at(bench: ProxiedOperator, cases: Sequence[Case]) -> None:
+    """Kill the operator once every call that is to be held has come."""
+    await _each(cases, lambda case: case.reach())
     bench.operator.kill()
-    for hold in holds:
-        hold.orphaned = True
+    for case in cases:
+        case.hold.orphaned = True
 
 
-async def _arrive_late(hold: Hold, step: Step, kind: Kind) -> None:
+async def _arrive_late(case: Case) -> None:
     """Let a call of the dead process reach its server; a status it would write is long another one."""
-    hold.released.set()
-    await hold.answered.wait()
-    assert hold.call is not None
-    if step.server is Server.KUBERNETES and step.method == "PATCH" and kind is not Kind.DELETE:
-        assert hold.call.status == _CONFLICT, f"R8: the write of a dead process was taken: {hold.call}"
+    case.hold.released.set()
+    await case.hold.answered.wait()
+    call = case.hold.call
+    assert call is not None
+    is_status = case.step.server is Server.KUBERNETES and call.method == "PATCH"
+    if is_status and case.scenario.kind is not Kind.DELETE:
+        assert call.status == _CONFLICT, f"R8: the write of a dead process was taken: {call}"
 
 
-async def _each(steps: Sequence[Step], calls: Sequence[Awaitable[None]]) -> None:
-    """Await all calls, one a step, and say at which steps something went wrong."""
-    results = await asyncio.gather(*calls, return_exceptions=True)
+async def _each(cases: Sequence[Case], act: Callable[[Case], Awaitable[None]]) -> None:
+    """Do something in all cases at once, and say in which of them it went wrong."""
+    results = await asyncio.gather(*map(act, cases), return_exceptions=True)
     errors = []
-    for step, result in zip(steps, results, strict=True):
+    for case, result in zip(cases, results, strict=True):
         if isinstance(result, Exception):
-            result.add_note(f"at step: {step.name}")
+            result.add_note(f"{case.scenario.kind}, {case.step.name}")
             errors.append(result)
         elif isinstance(result, BaseException):
             raise result
     if errors:
-        raise ExceptionGroup("some steps were not survived", errors)
+        raise ExceptionGroup("not all of them survived", errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,14 +244,6 @@ class Scenario:
         )
         manifest["spec"]["subscriptions"] = subscriptions
         return manifest
-
-    async def reach(self, hold: Hold, step: Step) -> None:
-        """Wait until the operator has come to a step that is held."""
-        try:
-            await asyncio.wait_for(hold.arrived.wait(), _ARRIVAL_SECONDS)
-        except TimeoutError:
-            log = self.bench.operator.log_text()[-2000:]
-            raise AssertionError(f"not reached within {_ARRIVAL_SECONDS:.0f} s: {step.name}\n{log}") from None
 
     async def _until(self, resource: Resource, name: str, holds: Callable[[Body], bool], what: str) -> Body:
         # Many wait together: they must not keep the API server busy.

@@ -102,6 +102,14 @@ def is_call(call: SeenCall, method: str, path: str, body: str = "") -> bool:
     return call.method == method and bool(re.search(path, call.path)) and bool(re.search(body, call.body))
 
 
+@dataclass(slots=True, eq=False)
+class _Stream:
+    """An open watch."""
+
+    response: web.StreamResponse
+    silenced: bool = False
+
+
 class FaultProxy:
     """Forwards everything to one server over HTTP; streams replies, so watches work through it.
 
@@ -129,12 +137,13 @@ class FaultProxy:
         self._site: web.TCPSite | None = None
         self._port = 0
         self._session: aiohttp.ClientSession | None = None
+        self._forwards: set[asyncio.Task[web.StreamResponse]] = set()
         self._down = False
         self._speaks = asyncio.Event()
         self._speaks.set()
         self._redirects: list[tuple[str, str]] = []
         self._connections: set[asyncio.Transport] = set()
-        self._open_streams: set[asyncio.Event] = set()
+        self._open_streams: set[_Stream] = set()
         self._stream_delay_seconds = 0.0
         self.seen: list[SeenCall] = []
 
@@ -155,7 +164,10 @@ class FaultProxy:
     async def __aexit__(self, *_: object) -> None:
         for hold in self._holds:
             hold.drop()
-        self._cut_connections()
+        self.cut_connections()
+        for forward in self._forwards:
+            forward.cancel()
+        await asyncio.gather(*self._forwards, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
         if self._runner is not None:
@@ -174,6 +186,13 @@ class FaultProxy:
         hold = Hold(method, path, body, after, skip)
         self._holds = [*(known for known in self._holds if not known.answered.is_set()), hold]
         return hold
+
+    async def until_quiet(self, seconds: float = 2.5) -> None:
+        """Wait until nobody has called for a while."""
+        before = -1
+        while before != len(self.seen):
+            before = len(self.seen)
+            await asyncio.sleep(seconds)
 
     def writes(self, since: int = 0) -> Sequence[SeenCall]:
         """The writing calls seen, from number `since` of all calls on."""
@@ -202,7 +221,7 @@ class FaultProxy:
         if self._site is not None:
             await self._site.stop()
             self._site = None
-        self._cut_connections()
+        self.cut_connections()
 
     async def listen(self) -> None:
         """Accept connections, after `refuse` on the same port as before."""
@@ -219,8 +238,13 @@ class FaultProxy:
             return len(self._open_streams)
 
         await eventually(opened, lambda number: number == count, what=f"{count} watches are open")
-        for silenced in self._open_streams:
-            silenced.set()
+        for stream in self._open_streams:
+            stream.silenced = True
+
+    async def say_on_streams(self, line: str) -> None:
+        """Send a line on every watch that is open, as if the server had."""
+        for stream in self._open_streams:
+            await stream.response.write(line.encode() + b"\n")
 
     def delay_streams(self, seconds: float) -> None:
         """Let everything that watches tell come so late."""
@@ -246,9 +270,12 @@ class FaultProxy:
             return self._cut(request)
         hold = next((hold for hold in self._holds if hold.matches(call)), None)
         try:
-            # Shielded: a client that dies does not take back what it has sent.
-            return await asyncio.shield(asyncio.ensure_future(self._forward(request, body, call, hold)))
-        except (aiohttp.ClientError, ConnectionError):
+            # A task of its own, shielded: a client that dies does not take back what it has sent.
+            forward = asyncio.create_task(self._forward(request, body, call, hold))
+            self._forwards.add(forward)
+            forward.add_done_callback(self._forwards.discard)
+            return await asyncio.shield(forward)
+        except (aiohttp.ClientError, ConnectionError, asyncio.CancelledError):
             # The server is gone, or the caller is: in both cases there is nobody to talk to.
             return self._cut(request)
         finally:
@@ -302,15 +329,15 @@ class FaultProxy:
         raise aiohttp.ClientError(f"{request.path}: redirected in circles")
 
     async def _stream(self, reply: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
-        silenced = asyncio.Event()
-        self._open_streams.add(silenced)
+        stream = _Stream(response)
+        self._open_streams.add(stream)
         try:
             async for chunk in reply.content.iter_any():
                 await asyncio.sleep(self._stream_delay_seconds)
-                if not silenced.is_set():
+                if not stream.silenced:
                     await response.write(chunk)
         finally:
-            self._open_streams.discard(silenced)
+            self._open_streams.discard(stream)
 
     @staticmethod
     async def _await_release(hold: Hold) -> None:
@@ -323,7 +350,8 @@ class FaultProxy:
             request.transport.abort()
         return web.Response(status=502)
 
-    def _cut_connections(self) -> None:
+    def cut_connections(self) -> None:
+        """Cut every connection, and so every watch; new ones are accepted."""
         for connection in self._connections:
             connection.abort()
         self._connections.clear()

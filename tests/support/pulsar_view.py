@@ -149,6 +149,10 @@ class PulsarView:
         """NOT_RUN, RUNNING, SUCCESS or ERROR."""
         return str((await self.call("GET", f"{_path(topic)}/compaction"))["status"])
 
+    async def unload(self, namespace: str) -> None:
+        """Make the brokers close all topics of a namespace."""
+        await self.call("PUT", f"namespaces/{namespace}/unload", {})
+
     async def create_namespace(self, namespace: str) -> None:
         """Create a Pulsar namespace in an existing tenant."""
         await self.call("PUT", f"namespaces/{namespace}", {"bundles": {"numBundles": 4}}, allow=(409,))

@@ -88,6 +88,12 @@ class RunningOperator:
             self._process.kill()
             self._process.wait()
 
+    def wait(self, seconds: float) -> int:
+        """Wait for it to end by itself; answers its exit code. Raises TimeoutExpired. Call it in a thread."""
+        if self._process is None:
+            raise RuntimeError("the operator is not started")
+        return self._process.wait(seconds)
+
     @property
     def running(self) -> bool:
         """Whether the process lives."""

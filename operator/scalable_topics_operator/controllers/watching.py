@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import kopf
@@ -11,6 +12,10 @@ import kopf
 from scalable_topics_operator.cluster.kube_client import Body, Resource
 from scalable_topics_operator.cluster.kube_login import login
 from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey, key_of
+
+_FIRST_BACKOFFS = (1.0, 1.0, 2.0)
+_LAST_BACKOFF_SECONDS = 5.0
+_END_SECONDS = 5.0
 
 
 def make_registry(
@@ -38,18 +43,21 @@ def make_registry(
     return registry
 
 
-async def watch(
-    registry: kopf.OperatorRegistry, namespaces: Sequence[str], take_signals: Callable[[], None]
-) -> None:
+class WatchEnded(Exception):
+    """kopf has given up watching, for whatever reason; it cannot be started again in the same process."""
+
+
+async def watch(registry: kopf.OperatorRegistry, namespaces: Sequence[str], take_signals: Callable[[], None]) -> None:
     """Watch until cancelled.
 
     Args:
         registry: the handlers.
         namespaces: namespaces watched; empty for all.
-        take_signals: called once kopf has started; it has then taken the process's signals for itself, and would
-            end only after waiting five seconds for tasks of ours that it takes for its own.
+        take_signals: called once kopf has started; it has then taken the process's signals for itself.
+
+    Raises WatchEnded when kopf ends by itself. Not run by kopf's own `run_tasks`: that takes every task of the
+    process for its own, cancels them when one watch fails, and may then wait for ever.
     """
-    earlier = asyncio.all_tasks()
     tasks = await kopf.spawn_tasks(
         registry=registry,
         settings=_make_settings(),
@@ -58,7 +66,24 @@ async def watch(
         namespaces=namespaces,
     )
     take_signals()
-    await kopf.run_tasks(tasks, ignored=earlier)
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=_END_SECONDS)
+    errors = [error for task in ended if not task.cancelled() and (error := task.exception()) is not None]
+    raise WatchEnded(f"kopf stopped watching: {errors}") from next(iter(errors), None)
+
+
+class _EndlessBackoffs:
+    """Pauses between kopf's tries, without end: an API server that is away, starts or refuses will come back."""
+
+    def __iter__(self) -> Iterator[float]:
+        for seconds in _FIRST_BACKOFFS:
+            yield random.uniform(seconds / 2, seconds)
+        while True:
+            yield random.uniform(_LAST_BACKOFF_SECONDS / 2, _LAST_BACKOFF_SECONDS)
 
 
 def _make_settings() -> kopf.OperatorSettings:
@@ -70,7 +95,7 @@ def _make_settings() -> kopf.OperatorSettings:
     settings.watching.client_timeout = 300
     settings.watching.server_timeout = 240
     settings.networking.request_timeout = 60
-    settings.networking.error_backoffs = [1, 1, 2]
+    settings.networking.error_backoffs = _EndlessBackoffs()
     return settings
 
 

@@ -81,10 +81,13 @@ def judge_name(name: NameState, mine: Claim, *, owner_alive: bool, adopt: bool) 
 def why_lost(name: NameState, mine: Claim) -> str:
     """What tells that a topic we had a claim on belongs to another object now; empty while it is ours.
 
-    A missing claim is no loss: drift repair puts our claim back.
+    A missing claim is no loss: drift repair puts our claim back. Neither is one that an earlier object of this
+    installation released, which may arrive late.
     """
     claim = name.claim
     if claim is None or claim.resource_uid == mine.resource_uid:
+        return ""
+    if claim.released and (claim.installation_id, claim.kubernetes_uid) == (mine.installation_id, mine.kubernetes_uid):
         return ""
     return (
         f"the topic was taken over by ScalableTopic {claim.resource_namespace}/{claim.resource_name} of Kubernetes "

@@ -36,7 +36,7 @@ def topic(namespace: str) -> TopicName:
 @pytest.fixture
 async def admin(pulsar: PulsarAccess) -> AsyncIterator[PulsarAdmin]:
     """The client under test, as superuser."""
-    async with admin_for(pulsar.admin_url, pulsar.superuser_token) as client:
+    async with admin_for(pulsar, pulsar.superuser_token) as client:
         yield client
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pulsar
 
+from dev.access import PulsarAccess
 from scalable_topics_operator.backends.admin import (
     AdminHttp,
     Credentials,
@@ -144,10 +145,12 @@ class Clients:
             self.client.close()
 
 
-def admin_for(admin_url: str, token: str, observed: list[tuple[str, str, float]] | None = None) -> PulsarAdmin:
+def admin_for(pulsar: PulsarAccess, token: str, observed: list[tuple[str, str, float]] | None = None) -> PulsarAdmin:
+    """The client under test. Who may not list brokers needs them as trusted ones, if there are several."""
+    trusted = tuple(url.removeprefix("http://") for url in pulsar.broker_admin_urls)
     return PulsarAdmin(
         AdminHttp(
-            HttpSettings(admin_url),
+            HttpSettings(pulsar.admin_url, trusted_brokers=() if token == pulsar.superuser_token else trusted),
             FixedCredentials(Credentials(Token(token))),
             observe=None if observed is None else lambda *one: observed.append(one),
         )

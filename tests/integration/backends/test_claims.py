@@ -8,10 +8,12 @@ import pulsar
 import pytest
 
 from scalable_topics.layout import TopicName
+from scalable_topics_operator.backends.admin import PulsarAdmin
 from scalable_topics_operator.backends.classic import ClassicBackend
 from scalable_topics_operator.operations.errors import (
     BackendError,
     BackendRefused,
+    BackendUnavailable,
     NamespaceMissing,
     NameTaken,
     TopicMissing,
@@ -103,6 +105,30 @@ async def test_r1_a_producer_that_is_faster_keeps_its_topic(
         else:
             assert isinstance(claimed, NameTaken)
             assert sent is None
+
+
+async def test_a1_26680_a_claim_whose_seal_does_not_stick_is_sealed_again(
+    admin: PulsarAdmin, backend: ClassicBackend, plain: PlainHttp, topic: TopicName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminate answered during an unload is lost in one case of eight (measured)."""
+    terminate = admin.topics.terminate
+    answers = 0
+
+    async def lost_twice(name: str) -> tuple[int, int]:
+        nonlocal answers
+        answers += 1
+        return (1, -1) if answers <= 2 else await terminate(name)
+
+    monkeypatch.setattr(admin.topics, "terminate", lost_twice)
+    await backend.take_claim(topic, CLAIM)
+    assert await _state(plain, topic) == "Terminated"
+
+    async def always_lost(name: str) -> tuple[int, int]:
+        return 1, -1
+
+    monkeypatch.setattr(admin.topics, "terminate", always_lost)
+    with pytest.raises(BackendUnavailable, match="does not stay sealed"):
+        await backend.take_claim(dataclasses.replace(topic, local="other"), CLAIM)
 
 
 async def test_r1_a_foreign_claim_is_respected_and_named(backend: ClassicBackend, topic: TopicName) -> None:

@@ -74,7 +74,7 @@ async def test_c24_nothing_is_written_where_nothing_differs(
 ) -> None:
     managed = await backend.apply_policies(segment, ALL, managed_before=NONE)
     observed: list[tuple[str, str, float]] = []
-    async with admin_for(pulsar.admin_url, pulsar.superuser_token, observed) as admin:
+    async with admin_for(pulsar, pulsar.superuser_token, observed) as admin:
         watched = ClassicBackend(admin)
         await watched.apply_policies(segment, ALL, managed_before=managed)
         assert [operation for operation, _, _ in observed if not operation.startswith("get-")] == []

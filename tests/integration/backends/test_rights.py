@@ -22,7 +22,7 @@ SETUP = SegmentSetup(
 
 
 async def test_a_superuser_lacks_nothing(pulsar: PulsarAccess) -> None:
-    async with admin_for(pulsar.admin_url, pulsar.superuser_token) as admin:
+    async with admin_for(pulsar, pulsar.superuser_token) as admin:
         probe = await admin.probe()
     assert probe.superuser
     assert probe.missing_rights == ()
@@ -34,7 +34,7 @@ async def test_a_superuser_lacks_nothing(pulsar: PulsarAccess) -> None:
 
 @pytest.mark.parametrize("role", ["namespace_admin_token", "client_token"])
 async def test_a_probe_works_without_superuser_and_tells_what_is_missing(pulsar: PulsarAccess, role: str) -> None:
-    async with admin_for(pulsar.admin_url, getattr(pulsar, role)) as admin:
+    async with admin_for(pulsar, getattr(pulsar, role)) as admin:
         probe = await admin.probe()
     assert not probe.superuser
     assert probe.brokers == ()
@@ -44,7 +44,7 @@ async def test_a_probe_works_without_superuser_and_tells_what_is_missing(pulsar:
 
 async def test_unknown_credentials_are_denied_without_showing_them(pulsar: PulsarAccess) -> None:
     token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.bm90LWEtc2lnbmF0dXJl"
-    async with admin_for(pulsar.admin_url, token) as admin:
+    async with admin_for(pulsar, token) as admin:
         with pytest.raises(AccessDenied, match="does not accept the connection's credentials") as denied:
             await admin.probe()
     assert token not in str(denied.value)
@@ -54,7 +54,7 @@ async def test_a_namespace_administrator_can_run_scalable_topics(
     pulsar: PulsarAccess, plain: PlainHttp, topic: TopicName
 ) -> None:
     name = segment_name(topic)
-    async with admin_for(pulsar.admin_url, pulsar.namespace_admin_token) as admin:
+    async with admin_for(pulsar, pulsar.namespace_admin_token) as admin:
         for backend in (ClassicBackend(admin), ClassicBackend(admin, protection="Namespace")):
             await backend.take_claim(topic, CLAIM, properties={"a": "b"})
             await backend.create_segment(topic, record(), SETUP)
@@ -108,7 +108,7 @@ async def test_a_plain_client_is_denied_naming_the_right_and_nothing_happens(
     await backend.create_segment(topic, record(), SETUP)
     await plain.do("POST", f"namespaces/{topic.pulsar_namespace}/permissions/client", ["produce", "consume"])
     before = await plain.get(f"namespaces/{topic.pulsar_namespace}")
-    async with admin_for(pulsar.admin_url, pulsar.client_token) as admin:
+    async with admin_for(pulsar, pulsar.client_token) as admin:
         with pytest.raises(AccessDenied, match=f"the connection's role needs: {right}"):
             await act(ClassicBackend(admin), topic)
     assert await plain.status(topic_at(topic.persistent, "properties")) == 404

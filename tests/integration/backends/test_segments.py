@@ -260,7 +260,7 @@ async def test_one_listing_serves_all_topics_of_a_namespace(
     pulsar: PulsarAccess, backend: ClassicBackend, topic: TopicName
 ) -> None:
     observed: list[tuple[str, str, float]] = []
-    async with admin_for(pulsar.admin_url, pulsar.superuser_token, observed) as admin:
+    async with admin_for(pulsar, pulsar.superuser_token, observed) as admin:
         listing = ClassicBackend(admin)
         names = [dataclasses.replace(topic, local=f"x{number}") for number in range(40)]
         await asyncio.gather(*(listing.list_segments(name) for name in names))
@@ -311,7 +311,11 @@ async def test_a_deleted_segment_leaves_nothing_behind(
     assert await _schemas(plain, name) == []
     assert name not in await plain.get(f"persistent/{topic.pulsar_namespace}")
     await backend.delete_segment(name)
-    # Nothing of the old one returns with a new one of the same name.
+    # R14: made again at once, it has all it must have; and nothing of the old one comes back by itself.
+    await backend.create_segment(topic, record(), SegmentSetup(inheritance=FULL_SETUP.inheritance))
+    assert await _grants(plain, topic, name) == {"writer": {"produce"}, "spiffe://x/y": {"consume"}}
+    assert [schema[1] for schema in await _schemas(plain, name)] == [A0, A1]
+    await backend.delete_segment(name)
     await plain.do("PUT", topic_at(name), {"a": "b"})
     assert await plain.get(topic_at(name, "messageTTL")) is None
     assert await plain.get(topic_at(name, "subscriptions")) == []

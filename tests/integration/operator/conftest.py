@@ -141,5 +141,6 @@ async def bench(
     kube_environment: KubernetesAccess, pulsar: PulsarAccess, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[ProxiedOperator]:
     """An operator behind proxies that the tests of a module share; each leaves it as it likes, alive or dead."""
-    async with proxied_operator(pulsar, tmp_path_factory.mktemp("bench")) as made:
+    flags = (*FAST_FLAGS, "--drift-seconds=5")
+    async with proxied_operator(pulsar, tmp_path_factory.mktemp("bench"), flags) as made:
         yield made

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
+
+import pytest
 
 from dev.instance import LocalCluster, Shape
 from tests.integration.operator.conftest import MakeProxied
@@ -17,6 +20,7 @@ from tests.support.outages import (
 from tests.support.world import condition, phase
 
 _OUTAGE_SECONDS = 8.0
+_END_SECONDS = 15.0
 
 
 async def test_a_split_survives_a_stop_of_the_broker(
@@ -33,15 +37,37 @@ async def test_a_split_survives_a_stop_of_the_broker(
     )
 
 
-async def test_a_split_survives_an_api_server_that_cannot_be_reached(proxied: MakeProxied) -> None:
+@pytest.mark.parametrize("way", ["unreachable", "answering 503"])
+async def test_a_split_survives_an_api_server_that_is(proxied: MakeProxied, way: str) -> None:
     bench = await proxied()
 
-    async def come_back() -> None:
+    async def stop() -> None:
+        if way == "unreachable":
+            await bench.kube.refuse()
+        else:
+            bench.kube.cut_connections()
+            bench.kube.go_down()
+
+    async def start() -> None:
         await change_behind_its_back(bench)
         await asyncio.sleep(_OUTAGE_SECONDS)
-        await bench.kube.listen()
+        if way == "unreachable":
+            await bench.kube.listen()
+        else:
+            bench.kube.come_up()
 
-    await api_server_goes_in_the_middle_of_a_split(bench, bench.kube.refuse, come_back)
+    await api_server_goes_in_the_middle_of_a_split(bench, stop, start)
+
+
+async def test_a_watch_that_has_ended_for_good_ends_the_process(proxied: MakeProxied) -> None:
+    """Rather started again by Kubernetes than deaf (hazard C30)."""
+    bench = await proxied()
+    await bench.start()
+    await bench.kube.until_quiet()
+    status = {"kind": "Status", "status": "Failure", "code": 500, "message": "the watch is broken"}
+    await bench.kube.say_on_streams(json.dumps({"type": "ERROR", "object": status}))
+    assert await asyncio.to_thread(bench.operator.wait, _END_SECONDS) != 0
+    assert "kopf stopped watching" in bench.operator.log_text()
 
 
 async def test_a_redirect_to_a_stranger_gets_no_token(proxied: MakeProxied) -> None:

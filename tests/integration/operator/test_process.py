@@ -54,7 +54,7 @@ async def test_metrics_count_what_was_really_done(world: World, shared_operator:
         await until_metric(shared_operator, f'{series}{{topic="{full_name}"}}', lambda seen, v=value: seen == v)  # type: ignore[misc]
     up = f'scalable_topics_connection_up{{name="pulsar",namespace="{world.namespace}"}}'
     assert await number(up) == 1
-    assert await number('scalable_topics_objects{kind="ScalableTopic"}') >= 1
+    await until_metric(shared_operator, 'scalable_topics_objects{kind="ScalableTopic"}', bool)
     await world.delete(TOPICS, name)
     await world.until_gone(TOPICS, name)
     await until_metric(

@@ -68,6 +68,7 @@ async def test_a_removed_subscription_keeps_or_loses_its_cursors_as_its_entry_sa
 
 
 async def test_a_subscription_is_not_deleted_under_its_consumers(world: World, pulsar_client: PulsarClient) -> None:
+    """R16: it stays `Deleting` meanwhile and keeps nothing else from being done."""
     name = "attended"
     await world.apply(manifests.topic(name, str(world.topic_name(name)), subscriptions=["other"]))
     await world.until_ready(name)
@@ -77,13 +78,19 @@ async def test_a_subscription_is_not_deleted_under_its_consumers(world: World, p
     await world.until_ready(name)
     consumer = await pulsar_client.consumer((await world.segment_names(name, name))[0], "used")
     await world.change(TOPICS, name, {"subscriptions": [{"name": "other"}]})
-    body = await world.until_reason(name, "ClientsAttached")
-    assert "used" in condition(body, "Stalled")["message"]
+    message = await world.until_event(name, "SubscriptionInUse")
+    assert message.startswith("subscription used is not deleted yet: ")
+    body = await world.until_ready(name)
+    phases = {entry["name"]: entry["phase"] for entry in body["status"]["subscriptions"]}
+    assert phases == {"other": "Active", "used": "Deleting"}
     assert (await _cursors(world, name))[0] == ["other", "used"]
+    assert phase(await world.operate(name, "Split", segment=0)) == "Succeeded"
+    cursors = await _cursors(world, name)
+    assert cursors[1] == cursors[2] == ["other"], "R16: one being deleted is never discovered again"
     await close(consumer)
-    await world.nudge(TOPICS, name)
-    await world.until_ready(name)
-    assert (await _cursors(world, name))[0] == ["other"]
+    await world.until(
+        TOPICS, name, lambda body: len(body["status"]["subscriptions"]) == 1, what="deletes it once nobody uses it"
+    )
 
 
 async def test_a_lost_cursor_is_reported_and_never_silently_made_again(

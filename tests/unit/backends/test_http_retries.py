@@ -198,6 +198,26 @@ async def test_the_token_is_not_repeated_when_a_server_echoes_it() -> None:
         assert TOKEN not in str(refused.value)
 
 
+async def test_closing_ends_calls_in_flight_and_refuses_later_ones() -> None:
+    arrived = asyncio.Event()
+
+    async def hang(_: web.Request) -> web.Response:
+        arrived.set()
+        await asyncio.sleep(3600)
+        raise AssertionError("nobody waits that long")
+
+    async with serve(hang) as server:
+        http = connect(server)
+        call = asyncio.create_task(http.send(READ))
+        await arrived.wait()
+        await http.close()
+        with pytest.raises(BackendUnavailable, match="was closed"):
+            await asyncio.wait_for(call, 5)
+        with pytest.raises(BackendUnavailable, match="was closed"):
+            await http.send(READ)
+        assert len(server.seen) == 1
+
+
 async def test_calls_are_observed_once_with_their_outcome() -> None:
     observed: list[tuple[str, str, float]] = []
     replies = (reason(503, "no"), ok({}), reason(404, "Topic x not found"), reason(409, "This topic already exists"))

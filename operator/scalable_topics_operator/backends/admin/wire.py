@@ -54,11 +54,13 @@ class Wire:
         self._max_body_bytes = max_body_bytes
         self._permits = asyncio.Semaphore(max_concurrent_requests)
         self._session: aiohttp.ClientSession | None = None
+        self._closed = False
         self._tls: tuple[object, ssl.SSLContext] | None = None
         self._tls_lock = asyncio.Lock()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, for good."""
+        self._closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -66,8 +68,11 @@ class Wire:
     async def exchange(self, call: Call, url: str, origin: Origin, credentials: Credentials) -> Answer:
         """Send `call` with the credentials to `url`, which lies on `origin`, and read the answer.
 
-        Raises ExchangeFailed, or BackendRefused for unusable TLS material or an answer beyond all bounds.
+        Raises ExchangeFailed; BackendRefused for unusable TLS material or an answer beyond all bounds;
+        BackendUnavailable after `close`.
         """
+        if self._closed:
+            raise BackendUnavailable(f"{call.what}: the connection to {origin} was closed")
         headers = {"Accept": "application/json", **credentials.headers()}
         data: bytes | None = None
         if call.body is not None:

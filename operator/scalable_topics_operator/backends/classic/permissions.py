@@ -13,8 +13,6 @@ from scalable_topics_operator.operations.errors import TopicMissing
 Grants = Mapping[str, frozenset[str]]
 """Role -> actions."""
 
-_GLANCE_SECONDS = 5.0
-
 
 class GrantKeeper:
     """Reads and writes what roles are granted on topics themselves, apart from what their namespaces grant.
@@ -48,10 +46,13 @@ class GrantKeeper:
 
         Raises AccessDenied, TopicMissing, BackendUnavailable.
         """
-        if not missing_grants(await self._of(topic, max_age_seconds=_GLANCE_SECONDS), wanted):
+        if not wanted:
             return
+        # Never from an older reading: a topic deleted and made again has lost its grants.
         granted = await self._of(topic)
         missing = missing_grants(granted, wanted)
+        if not missing:
+            return
         for role, actions in missing.items():
             # A grant replaces the role's earlier actions on the topic.
             await self._admin.topics.grant(topic, role, actions | granted.get(role, frozenset()))
@@ -78,8 +79,8 @@ class GrantKeeper:
             unwanted.isdisjoint,
         )
 
-    async def _of(self, topic: str, *, max_age_seconds: float = 0.0) -> Grants:
-        document = await self._documents.get(namespace_of(topic), max_age_seconds=max_age_seconds)
+    async def _of(self, topic: str) -> Grants:
+        document = await self._documents.get(namespace_of(topic))
         return document.get(topic, {})
 
 
