@@ -65,6 +65,8 @@ class OperatorProcess:
         self._take_signals = take_signals
         self._metrics = Metrics(per_topic=settings.per_topic_metrics)
         self._queue: WorkQueue[ObjectKey] = WorkQueue(group_of=self._connection_group)
+        # Apart, with workers of its own: a probe of a cluster that does not answer holds one for a long time.
+        self._probes: WorkQueue[ObjectKey] = WorkQueue()
         self._cache = ObjectCache()
         self._cache.add_index(BY_NAME, TOPICS, canonical_topic)
         self._cache.add_index(BY_CONNECTION, TOPICS, lambda body: str(connection_of(body)))
@@ -124,6 +126,7 @@ class OperatorProcess:
                 "watch": watch(registry, self._settings.namespaces, self._take_signals),
                 "relist": relister.run(),
                 "queue": self._queue.run(self._reconcile, self._settings.workers),
+                "probes": self._probes.run(self._reconcile, self._settings.workers),
                 "gauges": self._show_gauges(),
                 "stop": stop.wait(),
             }.items()
@@ -138,32 +141,35 @@ class OperatorProcess:
     async def _reconcile(self, key: ObjectKey) -> None:
         """Work on one key; whatever goes wrong is this key's alone."""
         started = time.monotonic()
-        kind = key.plural
+        kind, queue = key.plural, self._queue_of(key)
         generation = _generation(self._cache, key)
         try:
             again_seconds = await self._controllers[kind].reconcile(key)
         except (BackendUnavailable, KubeUnavailable, StaleStatus) as error:
             hung = isinstance(error, BackendUnavailable) and time.monotonic() - started > _HUNG_SECONDS
-            pause = self._queue.failed(key, group_suffers=hung)
+            pause = queue.failed(key, group_suffers=hung)
             logger.info("%s: %s; again in %.1f s", key, error, pause)
             self._metrics.reconciles.labels(kind, "retried").inc()
         except KubeError as error:
-            pause = self._queue.failed(key)
+            pause = queue.failed(key)
             logger.warning("%s: %s; again in %.1f s", key, error, pause)
             self._metrics.reconciles.labels(kind, "failed").inc()
         except Exception:
-            pause = self._queue.failed(key)
+            pause = queue.failed(key)
             logger.exception("%s: unexpected; again in %.1f s", key, pause)
             self._metrics.reconciles.labels(kind, "failed").inc()
         else:
-            self._queue.succeeded(key)
+            queue.succeeded(key)
             if again_seconds is not None:
-                self._queue.add_after(key, again_seconds)
+                queue.add_after(key, again_seconds)
             self._metrics.reconciles.labels(kind, "done").inc()
         if _generation(self._cache, key) not in (generation, None):
             # The reply to a write of ours may have told of a newer spec; its own event is then no news any more.
-            self._queue.add(key)
+            queue.add(key)
         self._metrics.reconcile_seconds.labels(kind).observe(time.monotonic() - started)
+
+    def _queue_of(self, key: ObjectKey) -> WorkQueue[ObjectKey]:
+        return self._probes if key.plural == CONNECTIONS.plural else self._queue
 
     def _connection_group(self, key: ObjectKey) -> ObjectKey | None:
         """Topics share the luck of their connection."""
@@ -171,7 +177,7 @@ class OperatorProcess:
         return connection_of(body) if body is not None else None
 
     def _on_change(self, key: ObjectKey) -> None:
-        self._queue.add(key)
+        self._queue_of(key).add(key)
         if key.plural == TOPICS.plural:
             self._wake_rivals(key)
         elif key.plural == CONNECTIONS.plural and self._cache.get(key) is None:
@@ -202,8 +208,8 @@ class OperatorProcess:
             return Pulse(
                 synced=all(self._cache.synced(resource) for resource in WATCHED),
                 list_age_seconds=relister.seconds_since_complete,
-                oldest_wait_seconds=self._queue.oldest_wait_seconds,
-                longest_work_seconds=self._queue.longest_work_seconds,
+                oldest_wait_seconds=self._oldest_wait_seconds,
+                longest_work_seconds=max(self._queue.longest_work_seconds, self._probes.longest_work_seconds),
             )
 
         runner = web.AppRunner(make_telemetry_app(self._metrics, pulse, PulseLimits()), access_log=None)
@@ -217,10 +223,14 @@ class OperatorProcess:
         finally:
             await runner.cleanup()
 
+    @property
+    def _oldest_wait_seconds(self) -> float:
+        return max(self._queue.oldest_wait_seconds, self._probes.oldest_wait_seconds)
+
     async def _show_gauges(self) -> None:
         while True:
-            self._metrics.queue_waiting.set(self._queue.waiting)
-            self._metrics.queue_oldest_wait_seconds.set(self._queue.oldest_wait_seconds)
+            self._metrics.queue_waiting.set(self._queue.waiting + self._probes.waiting)
+            self._metrics.queue_oldest_wait_seconds.set(self._oldest_wait_seconds)
             for resource in WATCHED:
                 self._metrics.objects.labels(resource.kind).set(sum(1 for _ in self._cache.all(resource)))
             await asyncio.sleep(_GAUGE_SECONDS)

@@ -18,7 +18,7 @@ class OperatorSettings:
     Args:
         namespaces: Kubernetes namespaces watched; empty for all.
         operator_namespace: where the installation's record is kept.
-        workers: objects worked on at a time.
+        workers: objects worked on at a time, and as many connections besides.
         relist_seconds: between two complete lists.
         bind_host: address of the metrics and health page.
         bind_port: its port; 0 takes a free one.
@@ -73,7 +73,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os
 
     option("namespaces", "", str, "namespaces to watch, separated by commas; all if empty")
     option("operator-namespace", "default", str, "where the installation's record is kept")
-    option("workers", "32", _workers, "objects worked on at a time")
+    option("workers", "32", _workers, "objects worked on at a time, connections apart")
     option("relist-seconds", "300", _positive, "between two complete lists of the objects")
     option("bind-host", "127.0.0.1", str, "address of the metrics and health page")
     option("bind-port", "8080", int, "its port; 0 takes a free one")

@@ -8,6 +8,7 @@ from typing import Any
 from scalable_topics.layout import RING_SIZE, HashRange, Segment, SegmentLayout, TopicName, parse_classic_segment_name
 from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.operations.journal import OperationKind, Result, Step, TopicState
+from tests.simulation.faults import Call
 from tests.simulation.model_broker import ModelBroker, ModelTopic
 from tests.simulation.model_store import TopicObject
 
@@ -28,28 +29,39 @@ class Auditor:
     Args:
         broker: the brokers.
         objects: all ScalableTopic objects.
+        calls: all calls so far.
         topic_of: full name of a segment's topic.
+
+    Attributes:
+        dropped: topics deleted behind the operator's back, and at which call.
+        losses: how often a status was lost.
+        pruned: topics of the segments that left the layout.
+        first: the first violation, which its own process may have swallowed.
     """
 
     def __init__(
         self,
         broker: ModelBroker,
         objects: list[TopicObject],
+        calls: list[Call],
         topic_of: Callable[[TopicName, Segment], str],
     ) -> None:
         self._broker = broker
         self._objects = objects
+        self._calls = calls
         self._topic_of = topic_of
         self._journaled: dict[int, str] = {}
         self._made: dict[int, tuple[HashRange, str]] = {}
-        self.dropped: set[str] = set()
+        self.dropped: dict[str, int] = {}
         self.losses = 0
+        self.pruned: set[str] = set()
         self.first: Violation | None = None
 
     def forget_ids(self) -> None:
         """A topic was deleted for good: its name and ids are free again."""
         self._journaled.clear()
         self._made.clear()
+        self.pruned.clear()
 
     def status_lost(self) -> None:
         """What only the status knew is forgotten: reserved ids, and used ones of which no topic tells any more.
@@ -57,6 +69,7 @@ class Auditor:
         A first loss is bridged by the ids that a rebuilt layout skips.
         """
         self._journaled.clear()
+        self.pruned.clear()
         self.losses += 1
         if self.losses > 1:
             self._made = {
@@ -84,10 +97,10 @@ class Auditor:
         if parsed is None or topic.record is None:
             # What a client made is its own affair: brokers refuse to delete what it is connected to.
             return
-        states = [body.state for body in self._objects if not body.gone and body.topic == parsed[0]]
-        if any(state.operation and state.operation.kind is OperationKind.DELETE for state in states):
+        bodies = [body for body in self._objects if not body.gone and body.topic == parsed[0]]
+        if any(self._deletes_its_own(body) for body in bodies):
             return
-        for state in states:
+        for state in [body.state for body in bodies]:
             layout, operation = state.layout, state.operation
             if layout and parsed[2] in layout.segments and layout.segment(parsed[2]).hash_range == parsed[1]:
                 self._fail(f"{topic.name} was deleted and is a segment of the record")
@@ -99,6 +112,18 @@ class Auditor:
                 self._fail(f"{topic.name} was deleted with {len(topic.entries)} entries")
         if topic.undrained:
             self._fail(f"R19: {topic.name} was deleted before {sorted(topic.undrained)} drained it")
+
+    def terminated(self, name: str) -> None:
+        """R8: a live segment is sealed only once the journal says that it will be."""
+        for body in self._objects:
+            state = body.state
+            if body.gone or self.losses or state.layout is None:
+                continue
+            operation = state.operation
+            sealing = operation.parents if operation and operation.step is Step.SEALING else ()
+            for segment in state.layout.active:
+                if self._topic_of(body.topic, segment) == name and segment.segment_id not in sealing:
+                    self._fail(f"R8: {segment} was sealed, and the journal says {operation}")
 
     # Commits
 
@@ -164,7 +189,7 @@ class Auditor:
             name = self._topic_of(body.topic, segment)
             topic = self._broker.topics.get(name)
             if topic is None:
-                if name not in self.dropped:
+                if name not in self.dropped or self._was_seen_missing(name):
                     self._fail(f"{segment} was committed and has no topic")
                 continue
             if topic.record is None:
@@ -178,12 +203,15 @@ class Auditor:
             missing = wanted - topic.cursors.keys() - after.not_discovered
             if missing:
                 self._fail(f"R16: {segment} was committed without the cursors {sorted(missing)}")
+            if before.layout is not None and topic.cursors.keys() & after.not_discovered:
+                self._fail(f"R16: {segment} has cursors of {sorted(after.not_discovered)}, which are being deleted")
 
     def _check_sealed(self, body: TopicObject, before: TopicState, after: TopicState) -> None:
         """R14: no parent takes writes beside its committed children, and none has writes in flight."""
         layout = after.layout
         assert layout is not None
         if before.layout is None:
+            self._check_rebuilt_seals(body, layout)
             return
         for segment in layout.sealed:
             known = before.layout.segments.get(segment.segment_id)
@@ -197,6 +225,16 @@ class Auditor:
             if topic.terminated and segment.sealed_position != str(topic.last_confirmed):
                 self._fail(f"R14: {segment} ends at {topic.last_confirmed}, not {segment.sealed_position}")
 
+    def _check_rebuilt_seals(self, body: TopicObject, layout: SegmentLayout) -> None:
+        """R11: an open segment is counted as sealed only when what covers its hashes was written to."""
+        for segment in layout.sealed:
+            topic = self._broker.topics.get(self._topic_of(body.topic, segment))
+            newer = [one for key, one in layout.segments.items() if key > segment.segment_id]
+            later = self._existing(body, [one for one in newer if one.hash_range.overlaps(segment.hash_range)])
+            used = any(one.entries or one.terminated for one in later)
+            if topic is not None and topic.record is not None and not topic.terminated and not used:
+                self._fail(f"R11: {segment} takes writes and was rebuilt as sealed")
+
     def _check_left(self, body: TopicObject, before: TopicState, after: TopicState) -> None:
         """R17, R19: what leaves the layout is drained, and so is everything that comes before it."""
         layout = after.layout
@@ -204,6 +242,7 @@ class Auditor:
         if before.layout is None:
             return
         gone = [segment for key, segment in before.layout.segments.items() if key not in layout.segments]
+        self.pruned |= {self._topic_of(body.topic, segment) for segment in gone}
         for segment in gone:
             deleting = {entry.segment_id for entry in after.deleting}
             if segment.segment_id not in deleting:
@@ -227,6 +266,14 @@ class Auditor:
                 continue
             if topic.undrained and parsed[2] not in children:
                 self._fail(f"{name} holds entries that {sorted(topic.undrained)} cannot reach")
+
+    def _was_seen_missing(self, name: str) -> bool:
+        return any(call.target == name for call in self._calls[self.dropped[name] :])
+
+    def _deletes_its_own(self, body: TopicObject) -> bool:
+        operation, claimed = body.state.operation, self._broker.topics.get(body.topic.persistent)
+        owner = claimed.claim.resource_uid if claimed is not None and claimed.claim is not None else body.uid
+        return operation is not None and operation.kind is OperationKind.DELETE and owner == body.uid
 
     def _existing(self, body: TopicObject, segments: Iterable[Segment]) -> list[ModelTopic]:
         names = (self._topic_of(body.topic, segment) for segment in segments)

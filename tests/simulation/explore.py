@@ -72,6 +72,11 @@ async def _tell(script: Script, run: Run, plan: FaultPlan, *, strict: bool) -> N
         assert ranges == tuple(script.ranges), f"the active ranges are {ranges}"
 
 
+def prepare(script: Script) -> None:
+    """Run a script's setup now, if it was not run yet."""
+    _prepared(script)
+
+
 def calls_of(script: Script) -> list[Call]:
     """Every call of a script without faults."""
     world = tell(script, NoFaults())

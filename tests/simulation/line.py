@@ -29,8 +29,8 @@ class Surroundings(Protocol):
     def postpone(self, call: Call, effect: Effect, after: int) -> None:
         """Let a call take effect that many calls later, when all is quiet, or at the end."""
 
-    def depose(self) -> None:
-        """Let another process take over from the one that is at work."""
+    def depose(self, line: Line) -> None:
+        """Let another process take over from the one of a line."""
 
     def disturb(self, fault: Fault, call: Call) -> None:
         """Do what happens just before a call."""
@@ -55,6 +55,7 @@ class Line:
         self._require_alive()
         if self._awake is not None:
             await self._awake.wait()
+            self._require_alive()
         for _ in range(self._around.plan.pauses()):
             await asyncio.sleep(0)
         self._require_alive()
@@ -69,13 +70,20 @@ class Line:
             return effect()
         return self._faulty(call, fault, effect)
 
+    def end(self) -> None:
+        """Let the process die, wherever it is."""
+        self._alive = False
+        if self._awake is not None:
+            self._awake.set()
+
     async def _sleep_on(self, call: Call, after: int) -> None:
         """Send nothing more until somebody else has gone on with the work."""
         if self._awake is None:
             self._awake = asyncio.Event()
             self._around.postpone(call, self._awake.set, after)
-            self._around.depose()
+            self._around.depose(self)
         await self._awake.wait()
+        self._require_alive()
 
     def _faulty(self, call: Call, fault: Fault, effect: Callable[[], T]) -> T:
         match fault.kind:

@@ -73,9 +73,7 @@ def _merge(rng: random.Random, world: World) -> None:
     if layout is not None and len(layout.active) > 1:
         first = rng.randrange(len(layout.active) - 1)
         count = rng.choice((2, 2, 3))
-        world.ask(
-            _body(world), MergeRequest(tuple(one.segment_id for one in layout.active[first : first + count]))
-        )
+        world.ask(_body(world), MergeRequest(tuple(one.segment_id for one in layout.active[first : first + count])))
 
 
 def _rebucket(rng: random.Random, world: World) -> None:
@@ -141,7 +139,7 @@ def _wait(rng: random.Random, world: World) -> None:
 def _terminate(rng: random.Random, world: World) -> None:
     topics = world.active_topics()
     if topics:
-        world.broker.terminate(rng.choice(topics).name)
+        world.terminate(rng.choice(topics).name)
 
 
 def _reopen(rng: random.Random, world: World) -> None:

@@ -119,14 +119,23 @@ class Run:
 def check_end(world: World) -> None:
     """What must hold once everything is calm. Raises Violation."""
     for body in world.objects:
-        if body.gone or (body.standing and (world.auditor.dropped or body.deleting)):
-            # What somebody deleted and no status tells of leaves a hole that a person must judge, and clients who
-            # are attached keep a topic from being deleted.
+        if body.gone or _waits_for_a_person(world, body):
             continue
         _require(not body.standing, f"{body.uid} is stuck: {body.standing}")
         _check_record(world, body)
         _check_no_leak(world, body)
         check_rebuild(world, body)
+
+
+def _waits_for_a_person(world: World, body: TopicObject) -> bool:
+    """Whether it is right that a topic is stuck.
+
+    What somebody deleted and no status tells of leaves a hole; and clients who are attached keep a topic from
+    being deleted, and its name from the next object.
+    """
+    holed = bool(world.auditor.dropped) and "do not make a layout" in body.standing
+    in_the_way = any(other.deleting and not other.gone for other in world.objects)
+    return bool(body.standing) and (holed or in_the_way)
 
 
 def _check_record(world: World, body: TopicObject) -> None:
@@ -183,7 +192,9 @@ def _check_no_leak(world: World, body: TopicObject) -> None:
         if parsed is not None and parsed[2] >= layout.next_segment_id and topic.record is None:
             # No id of this life: a client uses a name of its own, or one of a life that was deleted.
             continue
-        known = topic.name in recorded or ((topic.entries or topic.producers) and topic.name in reported)
+        was_pruned = topic.record is not None and topic.name in world.auditor.pruned
+        in_use = (topic.entries or topic.producers) and topic.name in reported and not was_pruned
+        known = topic.name in recorded or in_use
         _require(bool(known), f"{topic.name} is left behind")
 
 

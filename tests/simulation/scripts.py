@@ -82,7 +82,7 @@ def note_later_fields(body: TopicObject) -> None:
 
 
 def the_topic(world: World) -> TopicObject:
-    """The object that is there."""
+    """The oldest object that is there."""
     return next(body for body in world.objects if not body.gone)
 
 
@@ -97,6 +97,10 @@ def _ask(world: World, wants: SplitRequest | MergeRequest | RebucketRequest | Pr
 def _read_all(world: World) -> None:
     world.writing = False
     world.read_all()
+
+
+def _stop_writing(world: World) -> None:
+    world.writing = False
 
 
 def _stop_reading(world: World) -> None:
@@ -142,7 +146,18 @@ def _adopt(world: World) -> None:
 
 
 def _terminate_first(world: World) -> None:
-    world.broker.terminate(world.active_topics()[0].name)
+    world.terminate(world.active_topics()[0].name)
+
+
+def _reopen_and_end_again(world: World) -> None:
+    """A seal came undone, an entry was written, and drift repair died before it recorded the new end."""
+    _read_all(world)
+    world.clock.advance(700)
+    _reopen_sealed(world)
+    layout = the_topic(world).state.layout
+    assert layout is not None
+    world.terminate(world.name_of(layout.sealed[0]))
+    _ask(world, PruneRequest((layout.sealed[0].segment_id,)))
 
 
 def _drop_first(world: World) -> None:
@@ -159,6 +174,20 @@ def _reopen_sealed(world: World) -> None:
 
 def _drop_claim(world: World) -> None:
     world.drop(the_topic(world).topic.persistent)
+
+
+def _attach_to(subscription: str) -> Act:
+    def act(world: World) -> None:
+        for topic in world.segment_topics():
+            topic.cursors[subscription].consumers = 1
+
+    return act
+
+
+def _delete_rival(world: World) -> None:
+    """A second object for the same topic comes and goes, with the worst policy it can have (hazard C14)."""
+    rival = world.declare(INTENT, retain=False)
+    rival.deleting = True
 
 
 def _attach_reader(world: World) -> None:
@@ -216,7 +245,14 @@ SCRIPTS = (
     ),
     Script("rebucket", _created(2), (lambda world: _ask(world, RebucketRequest(1, 7)),), HALVES),
     Script("rollover", _created(2), (_terminate_first, _wait(301)), HALVES),
-    Script("recreate", _created(2), (_drop_first, _wait(301)), HALVES, needs_status=True),
+    Script(
+        "recreate",
+        _created(2),
+        (_drop_first, _wait(301)),
+        HALVES,
+        _cursors("found", there=True, sealed_too=True),
+        needs_status=True,
+    ),
     Script("reopened", (*_created(1), _split(0)), (_reopen_sealed, _wait(301)), HALVES),
     Script("claim lost", _created(1), (_drop_claim, _wait(301)), WHOLE),
     Script("scale", _created(1), (_scale(3), _scale(1)), WHOLE),
@@ -242,6 +278,28 @@ SCRIPTS = (
         HALVES,
         _sealed(0),
     ),
+    Script(
+        "prune of what is empty",
+        (*_created(1), _stop_reading, _stop_writing, _split(0), lambda world: _ask(world, MergeRequest((1, 2)))),
+        (_wait(700), _wait(61)),
+        WHOLE,
+        _sealed(3),
+    ),
+    Script(
+        "prune of what was open again",
+        (*_created(1), _split(0)),
+        (_reopen_and_end_again,),
+        HALVES,
+        _sealed(1),
+        needs_status=True,
+    ),
+    Script(
+        "split while a subscription is deleted",
+        (*_created(1), _change(subscriptions={"declared": EARLY, "going": DELETED_WITH_ENTRY}), _attach_to("going")),
+        (lambda world: (_change(subscriptions={"declared": EARLY})(world), _split(0)(world), None)[-1],),
+        HALVES,
+    ),
+    Script("rival deleted", _created(2), (_delete_rival, _wait(301)), HALVES, _everything_was_kept),
     Script(
         "subscribe",
         (*_created(1), _stop_reading, _split(0)),

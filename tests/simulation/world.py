@@ -12,10 +12,11 @@ from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.operations.errors import BackendError
+from scalable_topics_operator.operations.protocols import Position
 from scalable_topics_operator.operations.requests import PruneRequest, ReshapeRequest
 from tests.simulation.auditor import FOREIGN_FIELDS, Auditor
 from tests.simulation.faults import AT_THE_END, Call, Fault, FaultKind, FaultPlan, Nature, NoFaults
-from tests.simulation.line import Effect
+from tests.simulation.line import Effect, Line
 from tests.simulation.model_broker import ModelBroker, ModelTopic
 from tests.simulation.model_clock import ModelClock
 from tests.simulation.model_store import SegmentOperation, TopicObject
@@ -48,6 +49,11 @@ class AuditedBroker(ModelBroker):
             self.auditor.created(self.topics[name])
         return created
 
+    def terminate(self, name: str) -> Position:
+        if self.auditor is not None:
+            self.auditor.terminated(name)
+        return super().terminate(name)
+
     def delete(self, name: str, *, force: bool) -> None:
         topic = self.topics.get(name)
         if name == TOPIC.persistent:
@@ -72,11 +78,12 @@ class World:
         self.events: list[str] = []
         self.reading: set[str] = set()
         self.writing = True
-        self.auditor = Auditor(self.broker, self.objects, _segment_topic)
+        self.auditor = Auditor(self.broker, self.objects, self.calls, _segment_topic)
         self.broker.auditor = self.auditor
         self.broker.when_life_ends = self._end_life  # type: ignore[method-assign]
         self.deposed: asyncio.Event | None = None
         self._late: list[_Late] = []
+        self._deposed_lines: list[Line] = []
         self._made = 0
 
     # What users do
@@ -128,6 +135,8 @@ class World:
         """Whoever takes the name now begins anew; no request is taken to outlive a whole deletion (R9)."""
         self.auditor.forget_ids()
         self._late.clear()
+        for line in self._deposed_lines:
+            line.end()
 
     # What clients do
 
@@ -159,7 +168,11 @@ class World:
     def drop(self, name: str) -> None:
         """Somebody deletes a topic behind the operator's back."""
         self.broker.topics.pop(name, None)
-        self.auditor.dropped.add(name)
+        self.auditor.dropped[name] = max(0, len(self.calls) - 1)
+
+    def terminate(self, name: str) -> None:
+        """Somebody seals a topic behind the operator's back."""
+        ModelBroker.terminate(self.broker, name)
 
     # What is there
 
@@ -220,8 +233,9 @@ class World:
             self._land(late)
         return bool(landing)
 
-    def depose(self) -> None:
-        """Let another process take over from the one that is at work."""
+    def depose(self, line: Line) -> None:
+        """Let another process take over from the one of a line."""
+        self._deposed_lines.append(line)
         if self.deposed is not None:
             self.deposed.set()
 

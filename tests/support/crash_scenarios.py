@@ -206,7 +206,7 @@ class Scenario:
         if self.kind in _REQUESTS:
             body = await self._until(SEGMENT_OPERATIONS, self.operation_name, has_ended, "has ended")
             assert phase(body) == "Succeeded", body["status"]
-        await self._until(TOPICS, self.name, is_ready, "is Ready")
+        await self._until(TOPICS, self.name, _is_done, "is Ready and has nothing left to delete")
 
     async def verify(self) -> None:
         """Check that the work was done once and completely, and that nothing is left of what died."""
@@ -300,3 +300,7 @@ class Scenario:
         assert [str(segment.hash_range) for segment in layout.active] == _ACTIVE_RANGES[self.kind]
         if self.kind is Kind.REBUCKET:
             assert layout.active[0].buckets == 8
+
+
+def _is_done(topic: Body) -> bool:
+    return is_ready(topic) and not topic["status"].get("deleting")

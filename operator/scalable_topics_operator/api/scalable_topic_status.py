@@ -125,6 +125,8 @@ class OperationStatus(ApiModel):
     """Who asked."""
     sealed_positions: Mapping[str, str] = {}
     """Last entry of each parent, by segment id, once its seal is verified."""
+    result: Literal["Failed", "RolledBack"] | None = None
+    """How it will have ended once it is rolled back."""
     message: str | None = None
     """Why it is being rolled back, or what it waits for."""
 

@@ -110,9 +110,7 @@ class TopicFinalizer:
         gone = stuck.standing is not None and stuck.standing.reason == "ConnectionMissing"
         if retain or not created or gone:
             if created and not retain:
-                await self._events.warning(
-                    store.body, "DataLeft", f"the topic's data was left on the brokers: {stuck.standing}"
-                )
+                await self._events.warning(store.body, "DataLeft", f"the topic's data was left on the brokers: {stuck}")
             await self._drop(key, store.body)
             return None
         if stuck.standing is not None:

@@ -6,7 +6,7 @@ differ; what it finds lost is reported and never quietly made up for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from scalable_topics.layout import Segment, SegmentLayout

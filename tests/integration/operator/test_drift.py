@@ -196,9 +196,14 @@ async def test_idle_segments_and_their_claim_outlive_what_nobody_protects(proxie
         await world.pulsar.create_topic(full_name)
         await _until_deleted(world, full_name)
     assert {topic: await _first_ledger(world, topic) for topic in kept} == before
-    assert not await world.events(name) or not {"SegmentLost", "ClaimRestored"} & {
-        reason for reason, _ in await world.events(name)
-    }
+    assert not {"SegmentLost", "ClaimRestored"} & {reason for reason, _ in await world.events(name)}
+
+    # What is lost while no operator runs is found when one comes (hazard C38).
+    await asyncio.to_thread(bench.operator.stop)
+    await world.pulsar.delete_topic(kept[0])
+    await bench.start()
+    await world.until_event(name, "SegmentLost")
+    assert kept[0] in await world.segment_topics(name)
 
 
 async def _first_ledger(world: World, topic: str) -> int:
@@ -211,18 +216,3 @@ async def _until_deleted(world: World, topic: str) -> None:
         return not await world.pulsar.exists(topic)
 
     await eventually(gone, what=f"the brokers delete {topic}", within_seconds=60, every_seconds=0.5)
-
-
-async def test_a_lost_segment_is_found_although_it_was_lost_before_the_operator_came(proxied: MakeProxied) -> None:
-    """hazard C38."""
-    bench = await proxied(flags=(*FAST_FLAGS, "--drift-seconds=600"))
-    await bench.start()
-    world, name = bench.world, "before"
-    await world.apply(manifests.topic(name, str(world.topic_name(name)), initial=2, subscriptions=["reader"]))
-    await world.until_ready(name)
-    await asyncio.to_thread(bench.operator.stop)
-    segments = await world.segment_names(name, name)
-    await world.pulsar.delete_topic(segments[1])
-    await bench.start()
-    await world.until_event(name, "SegmentLost")
-    await world.assert_brokers_agree(name, name, {"reader"})

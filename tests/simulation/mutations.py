@@ -1,0 +1,315 @@
+"""Guards taken out of the operations one at a time; the simulation must notice each.
+
+A mutation replaces a piece of a function's source and names the script and the faults that show the loss.
+"""
+
+from __future__ import annotations
+
+import __future__
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from scalable_topics_operator.operations import (
+    claims,
+    create,
+    drift,
+    journal,
+    prune,
+    rebuild,
+    reshape,
+    seal,
+    subscriptions,
+    teardown,
+)
+
+from tests.simulation.faults import FaultKind
+
+_CRASHES = (FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One guard taken out.
+
+    Args:
+        name: what no longer holds.
+        function: the function it is taken out of.
+        old: a piece of its source, there exactly once.
+        new: what stands there instead.
+        script: the story that shows it.
+        faults: kinds of faults that show it; none when the story alone does.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    old: str
+    new: str
+    script: str
+    faults: tuple[FaultKind, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Run with the guard gone: the function's code is replaced, so whoever imported it is affected."""
+        source = textwrap.dedent(inspect.getsource(self.function))
+        if source.count(self.old) != 1:
+            raise ValueError(f"{self.name}: the source of {self.function.__name__} has {self.old!r} not exactly once")
+        code = compile(
+            source.replace(self.old, self.new),
+            inspect.getfile(self.function),
+            "exec",
+            flags=__future__.annotations.compiler_flag,
+        )
+        names = dict(self.function.__globals__)
+        exec(code, names)
+        original = self.function.__code__
+        self.function.__code__ = names[self.function.__name__].__code__
+        try:
+            yield
+        finally:
+            self.function.__code__ = original
+
+
+MUTATIONS = (
+    Mutation(
+        "R9: ids are not reserved when the journal opens",
+        reshape.open_reshape,
+        "layout.reserve(change)",
+        "layout",
+        "split",
+        _CRASHES,
+    ),
+    Mutation(
+        "R8: parents are sealed before the journal says so",
+        reshape.advance_reshape,
+        "await ctx.store.commit(replace(ctx.store.state, operation=operation))",
+        "pass",
+        "split",
+    ),
+    Mutation(
+        "R8: an operation is rolled back after its point of no return",
+        reshape.advance_reshape,
+        "if operation.step is Step.CREATING:",
+        "if operation.step in (Step.CREATING, Step.SEALING):",
+        "split",
+        _CRASHES,
+    ),
+    Mutation(
+        "DESIGN §7: the layout is committed before its parents are sealed",
+        reshape._seal_and_commit,
+        "await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, parent))",
+        "(await ctx.backend.look(ctx.backend.segment_topic(ctx.topic, parent))).last_confirmed",
+        "split",
+    ),
+    Mutation(
+        "R16: subscriptions are not looked for again after the seal",
+        reshape._seal_and_commit,
+        "await discover_subscriptions(ctx, parents)",
+        "frozenset(operation.subscriptions)",
+        "split",
+        (FaultKind.SUBSCRIBED,),
+    ),
+    Mutation(
+        "R16: a subscription that is being deleted is found again",
+        reshape.discover_subscriptions,
+        " - ctx.store.state.not_discovered",
+        "",
+        "split while a subscription is deleted",
+    ),
+    Mutation(
+        "R8: a child that vanished before the commit is not made again",
+        reshape._seal_and_commit,
+        "if not all(present):",
+        "if False:",
+        "split",
+        (FaultKind.DROPPED, FaultKind.CRASH_BEFORE),
+    ),
+    Mutation(
+        "A1-26680: the reply of a terminate is believed",
+        seal.seal_segment,
+        "first = await ctx.backend.look(segment_topic)",
+        "return claimed",
+        "split",
+        (FaultKind.REOPENED,),
+    ),
+    Mutation(
+        "A1-26680: one look is enough",
+        seal.seal_segment,
+        "second = await ctx.backend.look(segment_topic)",
+        "second = first",
+        "split",
+        (FaultKind.REOPENED,),
+    ),
+    Mutation(
+        "A1-26678: writes in flight at the seal are ignored",
+        seal.seal_segment,
+        "and not second.pending_adds",
+        "",
+        "split",
+        (FaultKind.HANGING,),
+    ),
+    Mutation(
+        "R17: segments are pruned undrained",
+        prune.judge_segment,
+        "if undrained:",
+        "if False:",
+        "prune of what is unread",
+    ),
+    Mutation(
+        "R14: segments are pruned by a position that is not their end any more",
+        prune.judge_segment,
+        "look.last_confirmed != position",
+        "position is None",
+        "prune of what was open again",
+    ),
+    Mutation(
+        "A3-26274: segments are pruned before what comes before them is read",
+        prune._in_order,
+        "if finding.blocked_by or not unread:",
+        "if True:",
+        "prune of what is empty",
+    ),
+    Mutation(
+        "B6: pruned segments are not listed to be deleted",
+        prune.prune,
+        "deleting=(*state.deleting, *deleting)",
+        "deleting=state.deleting",
+        "prune",
+    ),
+    Mutation(
+        "B6: a failed delete is forgotten",
+        prune.delete_pruned,
+        "if not deleted)",
+        "if False)",
+        "prune with readers attached",
+    ),
+    Mutation(
+        "R11: a rebuild throws away children that were written to",
+        rebuild._sort_group,
+        " or _was_used(reading, group)",
+        "",
+        "reopened",
+        (FaultKind.WIPED,),
+    ),
+    Mutation(
+        "R11: a rebuild leaves a half sealed operation unfinished",
+        rebuild._sort_group,
+        "len(sealed) == len(known)",
+        "sealed or not known",
+        "merge",
+        (FaultKind.WIPED,),
+    ),
+    Mutation(
+        "R16: a rebuild does not carry over the cursors of the last operation",
+        rebuild._carry_over,
+        "if on_parents - witness.subscriptions:",
+        "if False:",
+        "rollover",
+        (FaultKind.WIPED,),
+    ),
+    Mutation(
+        "R9: a rebuild counts on from the ids it sees",
+        rebuild._assemble,
+        " + ID_GAP",
+        "",
+        "split",
+        (FaultKind.DENIED,),
+    ),
+    Mutation(
+        "R9: a creation insists on a name that somebody took",
+        create._create,
+        "except NameTaken as taken:",
+        "except ZeroDivisionError as taken:",
+        "create",
+        (FaultKind.REPLACED,),
+    ),
+    Mutation(
+        "R1: a topic whose claim was lost with its status is created over its data",
+        create._recover_unclaimed,
+        "if not any(witness.entries for witness in witnesses):",
+        "if True:",
+        "claim lost",
+        (FaultKind.WIPED,),
+    ),
+    Mutation(
+        "R1: a claim released late is taken for somebody else's",
+        claims.why_lost,
+        "if claim.released and",
+        "if False and",
+        "retain and declare again",
+        (FaultKind.TIMED_OUT,),
+    ),
+    Mutation(
+        "B2: a missing segment is made again without cursors",
+        drift._recreate,
+        "subscriptions=_subscriptions(ctx, layout, looks)",
+        "subscriptions=frozenset()",
+        "recreate",
+    ),
+    Mutation(
+        "A1-25719: a segment that a client made again passes for ours",
+        drift._find_strangers,
+        "if strange]",
+        "if False]",
+        "rebucket",
+        (FaultKind.REPLACED,),
+    ),
+    Mutation(
+        "R19: what late calls leave behind is not swept",
+        drift._sweep_one,
+        "await ctx.backend.delete_segment(stray.topic, force=look.consumers > 0)",
+        "pass",
+        "split",
+        (FaultKind.CRASH_LATE,),
+    ),
+    Mutation(
+        "R14: the new end of a seal that was repaired is not recorded",
+        drift._record_positions,
+        "if layout is None or not findings.positions:",
+        "if True:",
+        "reopened",
+    ),
+    Mutation(
+        "B1: a segment sealed behind our back stays",
+        drift._replace,
+        "look.terminated or made_again",
+        "made_again",
+        "rollover",
+    ),
+    Mutation(
+        "A1-26008: fields that are not ours are dropped from the status",
+        journal.write_state,
+        "if key not in _OWNED",
+        "if False",
+        "create",
+    ),
+    Mutation(
+        "R16: a declared subscription is recorded without its cursors",
+        subscriptions.settle_subscriptions,
+        "await _create_cursors(ctx, entry)",
+        "pass",
+        "subscribe",
+    ),
+    Mutation(
+        "C14: whoever is deleted deletes the topic, owner or not",
+        teardown.delete_topic,
+        "if name.exists and (name.claim is None or name.claim.resource_uid != ctx.claim.resource_uid):",
+        "if False:",
+        "rival deleted",
+    ),
+    Mutation(
+        "hazard of DESIGN §7: deleting leaves topics that the record does not know",
+        teardown._all_segment_topics,
+        "*recorded, *found, *(entry.topic for entry in state.deleting)",
+        "*recorded",
+        "delete",
+        (FaultKind.CRASH_LATE, FaultKind.WIPED),
+    ),
+)
