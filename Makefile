@@ -85,6 +85,29 @@ test-two-brokers: $(ENVIRONMENT) ## Tests that need two brokers (PROFILE=)
 bench: $(ENVIRONMENT) ## Measurements, on a cluster of their own (BROKERS=, PROFILE=)
 	$(PYTHON) -m dev run --brokers $(BROKERS) --profile $(PROFILE) -- $(PYTHON) -m bench
 
+##@ Long runs, whose results are kept in docs/evidence/
+LONG := $(PYTEST) -n 0
+
+.PHONY: show-crash-matrix
+show-crash-matrix: $(ENVIRONMENT) ## kill -9 of the operator at every write of every kind of work
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_crash_matrix.py
+
+.PHONY: show-broker-outage
+show-broker-outage: $(ENVIRONMENT) ## Brokers and API server gone for a minute in the middle of splits
+	$(LONG) tests/long/test_long_outages.py
+
+.PHONY: show-steady-state
+show-steady-state: $(ENVIRONMENT) ## Five minutes of a fleet at rest, and three hundred topics at once
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_long_steady_state.py
+
+.PHONY: show-idle-survival
+show-idle-survival: $(ENVIRONMENT) ## Three minutes without clients on brokers that delete idle topics
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_idle_survival.py
+
+.PHONY: show-two-brokers
+show-two-brokers: $(ENVIRONMENT) ## The operator's whole suite on two brokers, and a broker that dies during a split
+	$(PYTHON) -m dev run --brokers 2 -- $(LONG) tests/long/test_two_brokers.py
+
 ##@ Upkeep
 .PHONY: generate
 generate: $(ENVIRONMENT) ## Write crds/ and docs/reference/ from the models

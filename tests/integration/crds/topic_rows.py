@@ -196,6 +196,7 @@ _TABLE.required(*(f"{_OPERATION}.{name}" for name in ("id", "kind", "step", "ter
 _TABLE.required(*(f"{_OPERATION}.request.{name}" for name in ("kind", "name", "uid")))
 _TABLE.required(*(f"{_OPERATION}.children[].{name}" for name in ("id", "range", "buckets")))
 _TABLE.one_of(f"{_OPERATION}.kind", "Create", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Delete")
+_TABLE.one_of(f"{_OPERATION}.result", "Failed", "RolledBack")
 _TABLE.time(f"{_OPERATION}.startedAt")
 _TABLE.at_least(f"{_OPERATION}.children[].id", 0)
 _TABLE.pattern(f"{_OPERATION}.children[].range", _RANGE, ["0000-ffff"], ["0-ffff", "0000-FFFF", "0000_ffff"])

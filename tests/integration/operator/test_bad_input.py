@@ -161,24 +161,24 @@ async def test_an_operation_on_a_topic_that_cannot_be_made_waits_and_says_why(wo
 
 async def test_nothing_acts_on_a_record_that_does_not_tile_the_ring(world: World) -> None:
     """DESIGN §4: a record that breaks an invariant is refused with the reason."""
-    await world.apply(manifests.topic("edited", f"{world.pulsar_namespace}/edited", initial=2))
-    good = (await world.until_ready("edited"))["status"]["layout"]
-    segments = await world.segment_names("edited", "edited")
+    await world.apply(manifests.topic("hand-edited", f"{world.pulsar_namespace}/hand-edited", initial=2))
+    good = (await world.until_ready("hand-edited"))["status"]["layout"]
+    segments = await world.segment_names("hand-edited", "hand-edited")
     broken = [{**segment, "range": "9000-ffff"} if segment["id"] == 1 else segment for segment in good["segments"]]
-    await world.set_status("edited", {"layout": {**good, "segments": broken}})
-    body = await world.until_reason("edited", "InvalidRecord")
+    await world.set_status("hand-edited", {"layout": {**good, "segments": broken}})
+    body = await world.until_reason("hand-edited", "InvalidRecord")
     message = condition(body, "Stalled")["message"]
     assert message.startswith("status is not a valid record and nothing acts on it: ")
     assert "8000" in message
-    assert await world.until_event("edited", "InvalidRecord") == message
+    assert await world.until_event("hand-edited", "InvalidRecord") == message
     # Work that would be done at once on a good record: a lost segment, an operation.
     await world.pulsar.delete_topic(segments[0])
-    await world.apply(manifests.operation("edited-split", "edited", "Split", segment=1))
-    waiting = await world.until_reason("edited-split", "Waiting", resource=SEGMENT_OPERATIONS)
+    await world.apply(manifests.operation("hand-edited-split", "hand-edited", "Split", segment=1))
+    waiting = await world.until_reason("hand-edited-split", "Waiting", resource=SEGMENT_OPERATIONS)
     assert phase(waiting) == "Pending"
-    assert await world.segment_topics("edited") == [segments[1]]
-    assert (await world.get(TOPICS, "edited"))["status"]["layout"]["segments"] == broken
-    await world.set_status("edited", {"layout": good})
-    ended = await world.until_ended("edited-split")
+    assert await world.segment_topics("hand-edited") == [segments[1]]
+    assert (await world.get(TOPICS, "hand-edited"))["status"]["layout"]["segments"] == broken
+    await world.set_status("hand-edited", {"layout": good})
+    ended = await world.until_ended("hand-edited-split")
     assert phase(ended) == "Succeeded"
-    await world.until_event("edited", "SegmentLost")
+    await world.until_event("hand-edited", "SegmentLost")
