@@ -4,7 +4,6 @@ A mutation replaces a piece of a function's source and names the script and the 
 """
 
 from __future__ import annotations
-
 import __future__
 
 import inspect
@@ -26,7 +25,6 @@ from scalable_topics_operator.operations import (
     subscriptions,
     teardown,
 )
-
 from tests.simulation.faults import FaultKind
 
 _CRASHES = (FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import kopf
+import yaml
 
 logger = logging.getLogger(__name__)
 
@@ -38,15 +39,19 @@ class KubeEndpoint:
 
 
 class NoKubernetes(Exception):
-    """Neither a service account nor a kubeconfig was found."""
+    """Neither a service account nor a kubeconfig was found that can be read."""
 
 
 def load_endpoint() -> KubeEndpoint:
     """Read the service account of the pod, else the kubeconfig (`KUBECONFIG` or the usual place).
 
-    Raises NoKubernetes when there is neither. Safe to call again: tokens are read afresh.
+    Raises NoKubernetes when there is neither, or what there is cannot be read. Safe to call again: tokens are read
+    afresh.
     """
-    info = login()
+    try:
+        info = login()
+    except (OSError, yaml.YAMLError, kopf.LoginError, KeyError) as error:
+        raise NoKubernetes(f"the Kubernetes credentials cannot be read: {error}") from error
     if info is None:
         raise NoKubernetes("no Kubernetes credentials: run in a pod with a service account or set KUBECONFIG")
     headers: dict[str, str] = {}

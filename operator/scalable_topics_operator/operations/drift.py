@@ -211,8 +211,8 @@ async def _find_strangers(
         looks[segment.segment_id] = await ctx.backend.look(topic)
         findings.add(
             "SegmentLost",
-            f"active segment {segment.segment_id} {segment.hash_range} was deleted and made again by a client; messages "
-            "it held before are lost",
+            f"active segment {segment.segment_id} {segment.hash_range} was deleted and made again by a client; "
+            "messages it held before are lost",
         )
     return frozenset(segment.segment_id for segment in strangers)
 

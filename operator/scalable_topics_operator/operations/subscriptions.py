@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from scalable_topics.layout import Segment
-from scalable_topics_operator.operations.context import OperationContext, concurrently
+from scalable_topics_operator.operations.context import DeclaredSubscription, OperationContext, concurrently
 from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
 from scalable_topics_operator.operations.journal import SubscriptionPhase, SubscriptionState, TopicState
 
 
-def wanted_subscriptions(ctx: OperationContext) -> dict[str, SubscriptionState]:
+def wanted_subscriptions(
+    recorded: Mapping[str, SubscriptionState], declared: Mapping[str, DeclaredSubscription]
+) -> dict[str, SubscriptionState]:
     """The states that `spec.subscriptions` asks for, given the recorded ones. Pure.
 
     A removed entry whose record says so turns to `Deleting`; other removed entries are only forgotten. A name
     still being deleted stays so, even if it was declared again: it is made anew once it is gone.
     """
-    recorded = ctx.store.state.subscriptions
     wanted: dict[str, SubscriptionState] = {}
     for name, entry in recorded.items():
         if entry.phase is SubscriptionPhase.DELETING:
             wanted[name] = entry
-        elif name not in ctx.intent.subscriptions and entry.delete_with_entry:
+        elif name not in declared and entry.delete_with_entry:
             wanted[name] = replace(entry, phase=SubscriptionPhase.DELETING)
-    for name, declared in ctx.intent.subscriptions.items():
+    for name, wish in declared.items():
         if name in wanted:
             continue
         known = recorded.get(name)
         phase = known.phase if known else SubscriptionPhase.CREATING
-        latest = known.latest if known else declared.latest
-        wanted[name] = SubscriptionState(name, phase, latest, declared.delete_with_entry)
+        latest = known.latest if known else wish.latest
+        wanted[name] = SubscriptionState(name, phase, latest, wish.delete_with_entry)
     return wanted
 
 
@@ -40,7 +42,7 @@ async def settle_subscriptions(ctx: OperationContext) -> None:
     be deleted whose consumers are still attached is told of and stays `Deleting`: nothing else waits for it.
     Raises BackendError; the same call later goes on.
     """
-    wanted = wanted_subscriptions(ctx)
+    wanted = wanted_subscriptions(ctx.store.state.subscriptions, ctx.intent.subscriptions)
     if wanted != dict(ctx.store.state.subscriptions):
         await ctx.store.commit(_with_subscriptions(ctx.store.state, wanted))
     for entry in wanted.values():
@@ -55,6 +57,10 @@ async def settle_subscriptions(ctx: OperationContext) -> None:
                 continue
             remaining = {name: kept for name, kept in ctx.store.state.subscriptions.items() if name != entry.name}
             await ctx.store.commit(_with_subscriptions(ctx.store.state, remaining))
+            if entry.name in ctx.intent.subscriptions:
+                # Declared again while it was being deleted.
+                await settle_subscriptions(ctx)
+                return
 
 
 async def _create_cursors(ctx: OperationContext, entry: SubscriptionState) -> None:

@@ -1,14 +1,15 @@
-"""The journal's form in `status`, and layouts rebuilt from what segments say (R8, R9, R11)."""
+"""What operations remember in a status, and what of it is not theirs."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalable_topics.layout import HashRange, PlannedSegment, Segment, SegmentLayout
-from scalable_topics_operator.api.scalable_topic import ScalableTopic
+from scalable_topics.layout import HashRange, LayoutError, PlannedSegment, SegmentLayout
 from scalable_topics_operator.operations.journal import (
     ACTIONS_KEPT,
     Action,
@@ -21,171 +22,142 @@ from scalable_topics_operator.operations.journal import (
     SubscriptionPhase,
     SubscriptionState,
     TopicState,
+    new_operation_id,
+    operation_segments,
     read_state,
     write_state,
 )
-from scalable_topics_operator.operations.protocols import Claim, Position, SegmentRecord
-from scalable_topics_operator.operations.rebuild import Witness, rebuild
+from tests.unit.layout.strategies import hash_ranges, layouts, unhurried, unknown_fields
+from tests.unit.operations.builders import REQUEST, split_layout
 
-REQUEST = Request("SegmentOperation", "split-0", "uid")
-CLAIM = Claim("installation", "cluster", "uid", "ns", "orders", "Classic")
-
-
-def full_state() -> TopicState:
-    layout = SegmentLayout.initial(2).split(0, now_ms=5)
-    return TopicState(
-        layout=layout,
-        operation=Operation(
-            id="op",
-            kind=OperationKind.MERGE,
-            step=Step.ROLLING_BACK,
-            term=3,
-            parents=(2, 3),
-            children=(PlannedSegment(4, HashRange(0, 0x7FFF), 2, 1),),
-            subscriptions=("a", "b"),
-            started_at="2026-01-01T00:00:00Z",
-            request=REQUEST,
-            next_segment_id=5,
-            result=Result.FAILED,
-            message="denied",
-        ),
-        deleting=(DeletingSegment(0, "persistent://t/n/x-segment-0000-7fff-0", 9),),
-        subscriptions={"a": SubscriptionState("a", SubscriptionPhase.DELETING, True, True)},
-        actions=(action(1),),
-        incarnation="uid.0",
-    )
-
-
-def action(number: int) -> Action:
-    return Action(
-        f"op{number}", "Split", "2026-01-01T00:00:00Z", number, (number,), (number + 1,), Result.SUCCEEDED, REQUEST
-    )
-
-
-def test_a_state_reads_back_as_it_was_written() -> None:
-    assert read_state(write_state({}, full_state())) == full_state()
-
-
-def test_what_operations_do_not_own_survives_every_write() -> None:
-    """Hazard A1-26008."""
-    before: dict[str, Any] = {"conditions": [{"type": "Ready"}], "later": {"field": 1}, "operation": {"id": "gone"}}
-    after = write_state(before, TopicState())
-    assert after == {"conditions": [{"type": "Ready"}], "later": {"field": 1}}
+texts = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=8)
+ids = st.integers(0, 2**40)
+requests = st.builds(Request, texts, texts, texts)
+planned = st.builds(PlannedSegment, ids, hash_ranges(), st.integers(1, 1024), st.integers(0, 9))
+operations = st.builds(
+    Operation,
+    id=texts,
+    kind=st.sampled_from(OperationKind),
+    step=st.sampled_from(Step),
+    term=ids,
+    parents=st.lists(ids, max_size=3).map(tuple),
+    children=st.lists(planned, max_size=3).map(tuple),
+    subscriptions=st.lists(texts, max_size=3).map(tuple),
+    started_at=texts,
+    request=requests,
+    next_segment_id=ids,
+    result=st.none() | st.sampled_from(Result),
+    message=st.just("") | texts,
+)
+actions = st.builds(
+    Action,
+    id=texts,
+    kind=texts,
+    at=texts,
+    epoch=ids,
+    parents=st.lists(ids, max_size=3).map(tuple),
+    children=st.lists(ids, max_size=3).map(tuple),
+    result=st.sampled_from(Result),
+    request=requests,
+    message=st.just("") | texts,
+)
+subscriptions = st.builds(SubscriptionState, texts, st.sampled_from(SubscriptionPhase), st.booleans(), st.booleans())
+states = st.builds(
+    TopicState,
+    layout=st.none() | layouts(max_steps=3),
+    operation=st.none() | operations,
+    deleting=st.lists(st.builds(DeletingSegment, ids, texts, ids), max_size=2).map(tuple),
+    subscriptions=st.lists(subscriptions, max_size=3).map(lambda found: {entry.name: entry for entry in found}),
+    actions=st.lists(actions, max_size=3).map(tuple),
+    incarnation=st.just("") | texts,
+)
 
 
-def test_the_schema_of_the_status_knows_every_field_of_the_journal() -> None:
-    """Hazard C35: what the schema does not know is pruned silently."""
-    status = write_state({}, full_state())
-    parsed = ScalableTopic.model_validate(
-        {"spec": {"topic": "t/n/x", "connectionRef": {"name": "c"}}, "status": status}
-    ).status
-    assert parsed.operation is not None
-    known = parsed.operation.model_dump(by_alias=True, exclude_none=True)
-    assert status["operation"].keys() <= known.keys()
-    assert parsed.deleting[0].model_dump(by_alias=True, exclude_none=True) == status["deleting"][0]
+def _through_the_api_server(status: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(status))
+    return found
 
 
-def test_the_history_is_bounded() -> None:
-    """R29."""
-    state = TopicState()
-    for number in range(30):
-        state = state.finished(action(number))
-    assert [entry.epoch for entry in state.actions] == list(range(30 - ACTIONS_KEPT, 30))
+@unhurried
+@given(states, unknown_fields)
+def test_a_state_survives_being_written_and_read(state: TopicState, others: dict[str, Any]) -> None:
+    """Hazard A1-26008: what else is in the status stays as it is."""
+    status = _through_the_api_server(write_state(others, state))
+    assert read_state(status) == state
+    assert {key: value for key, value in status.items() if key in others} == others
 
 
-def test_only_subscriptions_being_deleted_are_not_discovered() -> None:
-    """R16."""
-    assert full_state().not_discovered == {"a"}
+@unhurried
+@given(states, states, unknown_fields)
+def test_a_write_replaces_the_whole_state_before_it(
+    before: TopicState, after: TopicState, others: dict[str, Any]
+) -> None:
+    status = write_state(write_state(others, before), after)
+    assert read_state(status) == after
+    assert status.keys() >= others.keys()
 
 
-def witnesses(layout: SegmentLayout) -> list[Witness]:
-    """What the segments of a layout say of themselves, on brokers that agree with it."""
-    siblings: dict[tuple[int, ...], list[Segment]] = {}
-    for segment in layout.segments.values():
-        siblings.setdefault(segment.parent_ids, []).append(segment)
-    return [
-        Witness(
-            record=SegmentRecord(
-                segment_id=segment.segment_id,
-                hash_range=segment.hash_range,
-                parent_ids=segment.parent_ids,
-                buckets=segment.buckets,
-                merge_depth=segment.merge_depth,
-                created_at_epoch=segment.created_at_epoch,
-                created_at_ms=segment.created_at_ms,
-                created_by=segment.created_by.value,
-                operation_id=f"op-{segment.created_at_epoch}",
-                sibling_ids=tuple(one.segment_id for one in siblings[segment.parent_ids]),
-                next_segment_id=layout.next_segment_id,
-                claim=CLAIM,
-            ),
-            topic=f"topic-{segment.segment_id}",
-            terminated=not segment.is_active,
-            last_confirmed=Position(1, 5),
-            entries=6,
-        )
-        for segment in layout.segments.values()
-    ]
+def test_hazard_a1_26008_fields_of_a_later_release_in_the_layout_survive_a_commit() -> None:
+    status = write_state({}, TopicState(layout=split_layout()))
+    status["layout"]["autoScalePolicy"] = {"enabled": False}
+    status["layout"]["segments"][1]["tier"] = "hot"
+    state = read_state(status)
+    assert state.layout is not None
+    change = state.layout.plan_split(2)
+    changed = TopicState(layout=state.layout.reserve(change).apply(change, now_ms=1))
+    again = write_state(status, changed)
+    assert again["layout"]["autoScalePolicy"] == {"enabled": False}
+    assert again["layout"]["segments"][1]["tier"] == "hot"
 
 
-@given(st.integers(1, 4), st.lists(st.tuples(st.sampled_from("smr"), st.integers(0, 50)), max_size=8))
-def test_a_layout_is_rebuilt_from_its_segments(initial: int, steps: list[tuple[str, int]]) -> None:
-    """R11: the same segments, states, edges and buckets; ids never used again."""
-    layout = SegmentLayout.initial(initial)
-    for kind, choice in steps:
-        active = layout.active
-        if kind == "s":
-            layout = layout.split(active[choice % len(active)].segment_id, now_ms=1)
-        elif kind == "m" and len(active) > 1:
-            at = choice % (len(active) - 1)
-            layout = layout.merge([active[at].segment_id, active[at + 1].segment_id], now_ms=1)
-        elif kind == "r":
-            chosen = active[choice % len(active)]
-            layout = layout.rebucket(chosen.segment_id, chosen.buckets % 1024 + 1, now_ms=1)
-    rebuilt = rebuild(witnesses(layout))
-    assert rebuilt.problem == ""
-    assert rebuilt.layout is not None
-    assert rebuilt.unfinished is None
-    assert rebuilt.discard == ()
-    assert rebuilt.layout.next_segment_id >= layout.next_segment_id
-
-    def shape(of: SegmentLayout) -> list[tuple[object, ...]]:
-        return [
-            (one.segment_id, one.hash_range, one.state, one.parent_ids, one.child_ids, one.buckets, one.merge_depth)
-            for one in of.segments.values()
-        ]
-
-    assert shape(rebuilt.layout) == shape(layout)
+def test_an_empty_status_is_a_topic_that_was_never_made() -> None:
+    assert read_state({}) == TopicState()
+    assert write_state({}, TopicState()) == {}
 
 
-def test_a_segment_made_again_by_drift_repair_is_no_rival_of_its_sibling() -> None:
-    found = witnesses(SegmentLayout.initial(1).split(0, now_ms=1))
-    repaired = [
-        Witness(
-            SegmentRecord(
-                **{
-                    name: getattr(one.record, name)
-                    for name in SegmentRecord.__slots__
-                    if name not in ("operation_id", "sibling_ids")
-                },
-                operation_id=f"repair-{one.record.segment_id}" if one.record.segment_id else one.record.operation_id,
-                sibling_ids=(one.record.segment_id,),
-            ),
-            one.topic,
-            one.terminated,
-            one.last_confirmed,
-            one.entries,
-        )
-        for one in found
-    ]
-    rebuilt = rebuild(repaired)
-    assert rebuilt.problem == ""
-    assert rebuilt.layout is not None
-    assert [one.segment_id for one in rebuilt.layout.active] == [1, 2]
-    assert rebuilt.discard == ()
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"layout": {"version": 2}}, id="a layout of another version"),
+        pytest.param({"layout": {"version": 1, "epoch": 0, "nextSegmentId": 0, "segments": []}}, id="no segments"),
+        pytest.param({"operation": {"id": "x", "kind": "Explode"}}, id="an unknown operation"),
+        pytest.param({"subscriptions": [{"name": "x", "phase": "Lost"}]}, id="an unknown phase"),
+        pytest.param({"deleting": [{"id": 1}]}, id="a field is missing"),
+    ],
+)
+def test_a_broken_record_is_refused(status: dict[str, Any]) -> None:
+    """DESIGN §4: nothing may act on it."""
+    with pytest.raises((LayoutError, KeyError, ValueError)):
+        read_state(status)
 
 
-def test_nothing_is_rebuilt_from_segments_that_leave_a_hole() -> None:
-    layout = SegmentLayout.initial(2).split(0, now_ms=1)
-    found = [one for one in witnesses(layout) if one.record.segment_id != 3]
-    assert "do not make a layout" in rebuild(found).problem
+def test_finishing_closes_the_journal_and_keeps_the_last_actions() -> None:
+    """R29: the last 20."""
+    state = TopicState(layout=SegmentLayout.initial(1), operation=_operation())
+    for number in range(ACTIONS_KEPT + 5):
+        action = Action(f"action-{number}", "Split", "now", number, (0,), (1, 2), Result.SUCCEEDED, REQUEST)
+        state = state.finished(action)
+    assert state.operation is None
+    assert [action.epoch for action in state.actions] == list(range(5, ACTIONS_KEPT + 5))
+
+
+def test_r16_only_what_is_being_deleted_is_not_discovered() -> None:
+    found = {
+        phase.value: SubscriptionState(phase.value, phase, latest=False, delete_with_entry=True)
+        for phase in SubscriptionPhase
+    }
+    assert TopicState(subscriptions=found).not_discovered == {"Deleting"}
+
+
+def test_operation_ids_are_never_alike() -> None:
+    assert len({new_operation_id() for _ in range(1000)}) == 1000
+
+
+def test_the_segments_an_operation_makes() -> None:
+    assert operation_segments(None) == ()
+    assert operation_segments(_operation()) == (1, 2)
+
+
+def _operation() -> Operation:
+    children = tuple(PlannedSegment(number, HashRange.full(), 1) for number in (1, 2))
+    return Operation("one", OperationKind.SPLIT, Step.CREATING, 1, (0,), children, ("reader",), "now", REQUEST, 3)
