@@ -1,28 +1,44 @@
-"""How many stories are told, and which."""
+"""Options of the simulation: how many random stories are told, and which one is told again."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import pytest
 
-SEEDS_VARIABLE = "SIMULATION_SEEDS"
-FAULTS_VARIABLE = "SIMULATION_FAULTS"
-_SEEDS = 60
-_FAULTS = 60
+DEFAULT_SEEDS = 80
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--seed", type=int, default=None, help="tell one made-up story again")
-
-
-def faults_per_script() -> int:
-    """How many single faults of each script are tried; 0 for all (SIMULATION_FAULTS)."""
-    return int(os.environ.get(FAULTS_VARIABLE, _FAULTS))
+    parser.addoption(
+        "--seed",
+        dest="simulation_seed",
+        type=int,
+        default=None,
+        help="tell only the random story of this seed (pytest tests/simulation --seed=N)",
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" in metafunc.fixturenames:
-        chosen = metafunc.config.getoption("--seed")
-        count = int(os.environ.get(SEEDS_VARIABLE, _SEEDS))
-        metafunc.parametrize("seed", [chosen] if chosen is not None else range(count))
+    if "story_seed" in metafunc.fixturenames:
+        metafunc.parametrize("story_seed", _seeds(metafunc.config))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if _one_seed(config) is None:
+        return
+    told = [item for item in items if "story_seed" in getattr(item, "fixturenames", ())]
+    config.hook.pytest_deselected(items=[item for item in items if item not in told])
+    items[:] = told
+
+
+def _seeds(config: pytest.Config) -> Sequence[int]:
+    one = _one_seed(config)
+    return range(int(os.environ.get("SIMULATION_SEEDS", DEFAULT_SEEDS))) if one is None else [one]
+
+
+def _one_seed(config: pytest.Config) -> int | None:
+    # The option is known only where pytest is called for this directory.
+    seed: int | None = config.getoption("simulation_seed", None)
+    return seed

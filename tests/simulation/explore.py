@@ -83,10 +83,11 @@ def calls_of(script: Script) -> list[Call]:
     return world.calls[: world.calls_under_plan]
 
 
-def single_faults(script: Script) -> Iterator[tuple[Call, Fault]]:
-    """Every fault at every call of a script."""
-    for call in calls_of(script):
-        for fault in possible_faults(call):
+def single_faults(script: Script, *, thorough: bool = True) -> Iterator[tuple[Call, Fault]]:
+    """Every fault at every call of a script, one at a time; see `possible_faults`."""
+    calls = calls_of(script)
+    for call in calls if thorough else calls[:: script.stride]:
+        for fault in possible_faults(call, thorough=thorough):
             yield call, fault
 
 

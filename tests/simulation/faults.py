@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
@@ -147,23 +147,48 @@ class RandomFaults:
 WHEN_QUIET = 0
 AT_THE_END = -1
 _LATE = (4, WHEN_QUIET, AT_THE_END)
+_TOPICS = (0, 1, 2)
+_LOOKS = (0, 1, 2, 3)
+_ANY_CALL: Mapping[FaultKind, Sequence[int]] = {
+    FaultKind.CRASH_BEFORE: (0,),
+    FaultKind.UNAVAILABLE: (0,),
+    FaultKind.WIPED: (0,),
+    FaultKind.DEPOSED: _LATE,
+    FaultKind.SUBSCRIBED: (0,),
+    FaultKind.ROLLED_OVER: (0,),
+    FaultKind.RESURRECTED: (0,),
+    FaultKind.DROPPED: _TOPICS,
+    FaultKind.REPLACED: _TOPICS,
+}
+_CHANGING_CALL: Mapping[FaultKind, Sequence[int]] = {
+    FaultKind.CRASH_AFTER: (0,),
+    FaultKind.LOST_REPLY: (0,),
+    FaultKind.CRASH_LATE: _LATE,
+    FaultKind.TIMED_OUT: _LATE,
+}
 
 
-def possible_faults(call: Call) -> Sequence[Fault]:
-    """Every fault that means something at a call."""
-    faults = [Fault(FaultKind.CRASH_BEFORE), Fault(FaultKind.UNAVAILABLE), Fault(FaultKind.WIPED)]
-    faults += [Fault(FaultKind.DEPOSED, after) for after in _LATE]
+_AT_EVERY_CALL = (FaultKind.CRASH_BEFORE, FaultKind.UNAVAILABLE, FaultKind.WIPED, FaultKind.REOPENED)
+
+
+def possible_faults(call: Call, *, thorough: bool = True) -> Sequence[Fault]:
+    """Every fault that means something at a call.
+
+    Args:
+        call: the call.
+        thorough: every degree of every kind; otherwise one degree of each kind, another one at the next call,
+            and at a call that only reads every second kind but those that matter most.
+    """
+    degrees = dict(_ANY_CALL)
     if call.nature is not Nature.READ:
-        faults += [Fault(FaultKind.CRASH_AFTER), Fault(FaultKind.LOST_REPLY)]
-        faults += [Fault(FaultKind.CRASH_LATE, after) for after in _LATE]
-        faults += [Fault(FaultKind.TIMED_OUT, after) for after in _LATE]
-    if call.nature is Nature.COMMIT:
-        faults.append(Fault(FaultKind.STALE))
-    else:
-        faults.append(Fault(FaultKind.DENIED))
+        degrees |= _CHANGING_CALL
+    degrees[FaultKind.STALE if call.nature is Nature.COMMIT else FaultKind.DENIED] = (0,)
     if call.verb == "terminate":
-        faults += [Fault(FaultKind.REOPENED, looks) for looks in range(4)]
-        faults.append(Fault(FaultKind.HANGING, 2))
-    faults += [Fault(FaultKind.SUBSCRIBED), Fault(FaultKind.ROLLED_OVER), Fault(FaultKind.RESURRECTED)]
-    faults += [Fault(kind, which) for kind in (FaultKind.DROPPED, FaultKind.REPLACED) for which in range(3)]
+        degrees |= {FaultKind.REOPENED: _LOOKS, FaultKind.HANGING: (2,)}
+    faults: list[Fault] = []
+    for number, (kind, amounts) in enumerate(degrees.items()):
+        if thorough or kind is FaultKind.REOPENED:
+            faults += [Fault(kind, amount) for amount in amounts]
+        elif call.nature is not Nature.READ or kind in _AT_EVERY_CALL or (number + call.index) % 2:
+            faults.append(Fault(kind, amounts[call.index % len(amounts)]))
     return faults

@@ -91,7 +91,7 @@ class ModelBroker:
         self.auto_create = auto_create
         self.retention_minutes = 0
         self._ledgers = 0
-        self._reopens: dict[str, int] = {}
+        self._reopens: dict[str, list[int]] = {}
         self._hangs: dict[str, int] = {}
 
     # What the admin API offers
@@ -125,7 +125,8 @@ class ModelBroker:
         topic.looks_since_terminate = 0
         topic.reopened_unseen = False
         topic.pending_adds += self._hangs.pop(name, 0)
-        topic.reopens_after_looks = self._reopens.pop(name, None)
+        armed = self._reopens.get(name)
+        topic.reopens_after_looks = armed.pop(0) if armed else None
         claimed = topic.last_confirmed
         self._maybe_reopen(topic)
         return claimed
@@ -208,8 +209,8 @@ class ModelBroker:
     # What goes wrong by itself
 
     def arm_reopening(self, name: str, looks: int) -> None:
-        """Let the next seal of a topic come undone after that many looks; 0 is at once."""
-        self._reopens[name] = looks
+        """Let the next seal of a topic come undone after that many looks, 0 is at once; and one more each time."""
+        self._reopens.setdefault(name, []).append(looks)
 
     def arm_hanging_adds(self, name: str, writes: int) -> None:
         """Let that many writes hang at the next seal of a topic."""

@@ -245,11 +245,12 @@ MUTATIONS = (
         (FaultKind.TIMED_OUT,),
     ),
     Mutation(
-        "B2: a missing segment is made again without cursors",
-        drift._recreate,
-        "subscriptions=_subscriptions(ctx, layout, looks)",
-        "subscriptions=frozenset()",
+        "B2: a segment that a repair left without cursors passes for whole",
+        drift._find_strangers,
+        "record is None or (record.operation_id == _repair_id(segment) and not wanted <= look.cursors.keys())",
+        "record is None",
         "recreate",
+        (FaultKind.CRASH_AFTER,),
     ),
     Mutation(
         "A1-25719: a segment that a client made again passes for ours",

@@ -163,7 +163,7 @@ def _lose_topic(rng: random.Random, world: World) -> None:
 
 
 def _lose_claim(rng: random.Random, world: World) -> None:
-    world.broker.topics.pop(_body(world).topic.persistent, None)
+    world.drop(_body(world).topic.persistent)
 
 
 def _hand_over(rng: random.Random, world: World) -> None:

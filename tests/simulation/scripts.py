@@ -38,6 +38,8 @@ class Script:
         ranges: active ranges at the end, unless something was refused or lost.
         check: what must hold at the end besides.
         needs_status: only the status knows what is to be done, so that its loss changes the end.
+        stride: faults are tried at every so-manieth call unless all are asked for; for a long story whose parts
+            are stories of their own.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Script:
     ranges: Sequence[str]
     check: Act = lambda world: None
     needs_status: bool = False
+    stride: int = 1
 
     def __str__(self) -> str:
         return self.name
@@ -255,7 +258,7 @@ SCRIPTS = (
     ),
     Script("reopened", (*_created(1), _split(0)), (_reopen_sealed, _wait(301)), HALVES),
     Script("claim lost", _created(1), (_drop_claim, _wait(301)), WHOLE),
-    Script("scale", _created(1), (_scale(3), _scale(1)), WHOLE),
+    Script("scale", _created(1), (_scale(3), _scale(1)), WHOLE, stride=4),
     Script("prune", (*_created(1), _split(0)), (_read_all, _wait(700), _wait(61)), HALVES, _sealed(0)),
     Script(
         "prune of what is unread",

@@ -24,7 +24,7 @@ DECLARED, FOUND, MORE = "declared", "found", "more"
 _CONFLICT = 409
 _ARRIVAL_SECONDS = 60.0
 _DONE_SECONDS = 120.0
-_EVERY_SECONDS = 0.5
+_EVERY_SECONDS = 1.0
 _INITIAL_SEGMENTS = {Kind.SPLIT: 1, Kind.REBUCKET: 1, Kind.ROLLBACK: 1, Kind.PRUNE: 1}
 _REQUESTS: dict[Kind, dict[str, Any]] = {
     Kind.SPLIT: {"kind": "Split", "segment": 0},

@@ -151,8 +151,7 @@ class FaultProxy:
         self._session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=None),
             auto_decompress=False,
-            # A pooled connection to a server that was restarted would fail a call that the operator made once.
-            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            connector=aiohttp.TCPConnector(limit=0),
         )
         app = web.Application(client_max_size=_LARGEST_BODY_BYTES)
         app.router.add_route("*", "/{path:.*}", self._handle)

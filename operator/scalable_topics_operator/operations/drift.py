@@ -169,7 +169,7 @@ async def _recreate(
             created_at_epoch=segment.created_at_epoch,
             created_at_ms=segment.created_at_ms,
             created_by=segment.created_by.value,
-            operation_id=f"repair-{segment.segment_id}",
+            operation_id=_repair_id(segment),
             sibling_ids=(segment.segment_id,),
             next_segment_id=layout.next_segment_id,
             claim=ctx.claim,
@@ -191,30 +191,38 @@ async def _recreate(
 async def _find_strangers(
     ctx: OperationContext, layout: SegmentLayout, looks: dict[int, SegmentLook | None], findings: _Findings
 ) -> frozenset[int]:
-    """Active segments whose topic is not ours: it was deleted and a client made it again (hazard A1-25719).
+    """Active segments that were deleted and are not whole: a client made them again (hazard A1-25719), or a repair
+    that died over it.
 
     Each gets every cursor its siblings have, so that what was written to it meanwhile is read.
     """
+    wanted = _subscriptions(ctx, layout, looks)
 
-    async def is_stranger(segment: Segment) -> bool:
+    async def is_stranger(segment: Segment, look: SegmentLook) -> bool:
         try:
-            return await ctx.backend.read_record(ctx.backend.segment_topic(ctx.topic, segment)) is None
+            record = await ctx.backend.read_record(ctx.backend.segment_topic(ctx.topic, segment))
         except TopicMissing:
             return False
+        return record is None or (record.operation_id == _repair_id(segment) and not wanted <= look.cursors.keys())
 
-    present = [segment for segment in layout.active if looks[segment.segment_id] is not None]
-    found = await concurrently(is_stranger(segment) for segment in present)
-    strangers = [segment for segment, strange in zip(present, found, strict=True) if strange]
+    present = [(segment, look) for segment in layout.active if (look := looks[segment.segment_id]) is not None]
+    found = await concurrently(is_stranger(segment, look) for segment, look in present)
+    strangers = [segment for (segment, _), strange in zip(present, found, strict=True) if strange]
     for segment in strangers:
         topic = ctx.backend.segment_topic(ctx.topic, segment)
-        await ctx.backend.ensure_cursors(topic, sorted(_subscriptions(ctx, layout, looks)))
+        await ctx.backend.ensure_cursors(topic, sorted(wanted))
         looks[segment.segment_id] = await ctx.backend.look(topic)
         findings.add(
             "SegmentLost",
-            f"active segment {segment.segment_id} {segment.hash_range} was deleted and made again by a client; "
+            f"active segment {segment.segment_id} {segment.hash_range} was deleted and made again incompletely; "
             "messages it held before are lost",
         )
     return frozenset(segment.segment_id for segment in strangers)
+
+
+def _repair_id(segment: Segment) -> str:
+    """Operation id in the record of a segment that drift repair made again."""
+    return f"repair-{segment.segment_id}"
 
 
 def _subscriptions(
@@ -360,7 +368,7 @@ async def _replace(
     strangers: frozenset[int],
     request: Request,
 ) -> bool:
-    """An active segment that somebody sealed or made again is rolled over to a successor (R14, hazard B1)."""
+    """An active segment that somebody sealed or deleted is rolled over to a successor (R14, hazard B1)."""
     for segment in layout.active:
         look = looks[segment.segment_id]
         made_again = segment.segment_id in strangers
@@ -369,7 +377,7 @@ async def _replace(
         await ctx.report(
             "SegmentReplaced",
             f"active segment {segment.segment_id} {segment.hash_range} was "
-            f"{'deleted and made again by a client' if made_again else 'sealed'} behind our back; a successor of the "
+            f"{'deleted and made again incompletely' if made_again else 'sealed'} behind our back; a successor of the "
             "same range replaces it",
         )
         await open_reshape(ctx, layout.plan_rollover(segment.segment_id), request)

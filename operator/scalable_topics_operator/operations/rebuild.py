@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scalable_topics.layout import (
@@ -80,12 +80,12 @@ class _Reading:
     discarded: list[str] = field(default_factory=list)
     unfinished: list[tuple[Witness, ...]] = field(default_factory=list)
 
-    def newer(self, segment_id: int) -> list[Witness]:
-        """The segments made later that cover part of a segment's range: it is sealed if there are any."""
+    def newer(self, segment_id: int, among: Iterable[int]) -> list[Witness]:
+        """The segments made later that cover part of a segment's range, oldest first."""
         hash_range = self.witnesses[segment_id].record.hash_range
         return [
             self.witnesses[other]
-            for other in sorted(self.counted)
+            for other in sorted(among)
             if other > segment_id and self.witnesses[other].record.hash_range.overlaps(hash_range)
         ]
 
@@ -94,7 +94,7 @@ def rebuild(witnesses: Sequence[Witness]) -> Rebuilt:
     """Rebuild a layout.
 
     Children count if all their parents are sealed (or were pruned), or if they were used: then a seal came
-    undone. With some parents sealed the operation is to be finished; with none it is rolled back. Of segments
+    undone. With some parents sealed the last operation is to be finished; with none it is rolled back. Of segments
     that cover the same hashes the newest is active. Of two sets of children of the same parents the one with
     the higher ids wins if the other is empty.
     """
@@ -110,8 +110,7 @@ def rebuild(witnesses: Sequence[Witness]) -> Rebuilt:
     problem = _settle_rivals(reading)
     if problem:
         return Rebuilt(problem=problem)
-    if len(reading.unfinished) > 1:
-        return Rebuilt(problem="more than one operation is half sealed; the records contradict each other")
+    _drop_left_behind(reading)
     try:
         layout = _assemble(reading)
     except LayoutError as error:
@@ -151,23 +150,44 @@ def _was_used(reading: _Reading, group: tuple[Witness, ...]) -> bool:
 
 
 def _settle_rivals(reading: _Reading) -> str:
-    """Drop what a later operation made again of the same parents, or left behind; says what cannot be decided."""
-    parents_of_others = {parent for one in reading.counted for parent in reading.witnesses[one].record.parent_ids}
-    for segment_id in sorted(reading.counted):
+    """Drop what an earlier operation made of parents that a later one replaced; says what cannot be decided.
+
+    Operations of a topic come one after the other (R10), so the earlier one was rolled back.
+    """
+    half_sealed = {witness.record.segment_id: group for group in reading.unfinished for witness in group}
+    pool = reading.counted | half_sealed.keys()
+    for segment_id in sorted(pool):
         witness = reading.witnesses[segment_id]
-        newer = reading.newer(segment_id)
-        rivals = [one for one in newer if not set(one.record.parent_ids).isdisjoint(witness.record.parent_ids)]
-        if rivals and witness.entries:
+        parents = set(witness.record.parent_ids)
+        rivals = [one for one in reading.newer(segment_id, pool) if not parents.isdisjoint(one.record.parent_ids)]
+        if not rivals:
+            continue
+        if witness.entries:
             ids = [one.record.segment_id for one in rivals]
             return (
                 f"segments {[segment_id]} and {ids} both replace {list(witness.record.parent_ids)} and "
                 f"{[segment_id]} hold messages"
             )
-        never_used = not (witness.entries or witness.terminated or segment_id in parents_of_others)
-        if newer and (rivals or never_used):
+        reading.counted.discard(segment_id)
+        if half_sealed.get(segment_id) in reading.unfinished:
+            reading.unfinished.remove(half_sealed[segment_id])
+        reading.discarded.append(witness.topic)
+    return ""
+
+
+def _drop_left_behind(reading: _Reading) -> None:
+    """Drop what no client was told of and later segments cover, and half sealed operations but the last."""
+    parents_of_others = {parent for one in reading.counted for parent in reading.witnesses[one].record.parent_ids}
+    for segment_id in sorted(reading.counted):
+        witness = reading.witnesses[segment_id]
+        used = witness.entries or witness.terminated or segment_id in parents_of_others
+        if not used and reading.newer(segment_id, reading.counted):
             reading.counted.discard(segment_id)
             reading.discarded.append(witness.topic)
-    return ""
+    reading.unfinished.sort(key=lambda group: group[0].record.segment_id)
+    for group in reading.unfinished[:-1]:
+        reading.discarded.extend(witness.topic for witness in group)
+    del reading.unfinished[:-1]
 
 
 def _assemble(reading: _Reading) -> SegmentLayout:
@@ -180,7 +200,7 @@ def _assemble(reading: _Reading) -> SegmentLayout:
     segments = {}
     for segment_id in sorted(counted):
         witness = reading.witnesses[segment_id]
-        record, newer = witness.record, reading.newer(segment_id)
+        record, newer = witness.record, reading.newer(segment_id, counted)
         # Of pruned successors nothing is known; the first segment left that covers the same hashes came later.
         sealed_by = [reading.witnesses[child].record for child in children[segment_id]] or [
             one.record for one in newer[:1]

@@ -141,6 +141,6 @@ async def bench(
     kube_environment: KubernetesAccess, pulsar: PulsarAccess, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[ProxiedOperator]:
     """An operator behind proxies that the tests of a module share; each leaves it as it likes, alive or dead."""
-    flags = (*FAST_FLAGS, "--drift-seconds=5")
+    flags = (*FAST_FLAGS, "--drift-seconds=8")
     async with proxied_operator(pulsar, tmp_path_factory.mktemp("bench"), flags) as made:
         yield made
