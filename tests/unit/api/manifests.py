@@ -247,6 +247,7 @@ STATUSES: Mapping[str, Manifest] = {
             "startedAt": "2026-11-27T10:00:00Z",
             "request": _REQUEST,
             "sealedPositions": {"1": "13:7"},
+            "result": "RolledBack",
             "message": "waiting for producers",
         },
         "deleting": [
