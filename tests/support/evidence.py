@@ -46,7 +46,8 @@ class Evidence:
             "",
             f"Made by `{self.command}` on {time.strftime('%Y-%m-%d', time.gmtime())} in {seconds / 60:.0f} min, on "
             f"{os.cpu_count()} cores ({platform.system()} {platform.machine()}, Python {platform.python_version()}) "
-            "that also ran the servers. Do not edit: run it again.",
+            f"that also ran the servers; load average {os.getloadavg()[2]:.1f} over the last 15 min, so that times are "
+            "those of a shared machine where it exceeds the cores. Do not edit: run it again.",
         ]
         for part in self.parts:
             lines += ["", f"## {part}", "", *self._shown[part]]

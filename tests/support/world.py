@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ SHARED_CONNECTION = "pulsar"
 _RESOURCES: dict[str, Resource] = {
     resource.kind: resource for resource in (CONNECTIONS, NAMESPACES, SECRETS, SEGMENT_OPERATIONS, TOPICS)
 }
+
+_READINGS, _READING_SECONDS = 40, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,28 @@ class World:
         return [name for name in await self.pulsar.topics(self.pulsar_namespace) if name.startswith(prefix)]
 
     async def assert_brokers_agree(self, name: str, local: str, subscriptions: set[str]) -> None:
-        """The brokers have exactly the recorded segments, in the recorded states, with all cursors."""
+        """The brokers have exactly the recorded segments, in the recorded states, with all cursors.
+
+        A difference counts if the record stood still while the brokers were read: segments being pruned meanwhile
+        are none. It counts at once then, so that nothing is hidden that the operator would only mend later.
+        """
+        for _ in range(_READINGS):
+            before = await self._record(name)
+            try:
+                await self._compare(name, local, subscriptions)
+            except AssertionError:
+                if before == await self._record(name) and not before["deleting"]:
+                    raise
+                await asyncio.sleep(_READING_SECONDS)
+            else:
+                return
+        raise AssertionError(f"the record of {name} does not come to rest: {before}")
+
+    async def _record(self, name: str) -> dict[str, Any]:
+        status = (await self.get(TOPICS, name))["status"]
+        return {part: status.get(part) for part in ("layout", "operation", "deleting")}
+
+    async def _compare(self, name: str, local: str, subscriptions: set[str]) -> None:
         layout = await self.layout(name)
         topic = self.topic_name(local)
         expected = sorted(segment_topic(topic, segment) for segment in layout.segments.values())

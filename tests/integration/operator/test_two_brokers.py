@@ -1,0 +1,31 @@
+"""One topic on two brokers: calls to the wrong one are redirected and followed with the token (hazard C63, R34)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.operator.conftest import MakeProxied
+from tests.support import manifests
+from tests.support.world import phase
+
+pytestmark = pytest.mark.two_brokers
+_REDIRECT = 307
+
+
+async def test_c63_a_topic_spread_over_both_brokers_is_made_split_merged_and_pruned(proxied: MakeProxied) -> None:
+    bench = await proxied(follow_redirects=False)
+    world = bench.world
+    await bench.start()
+    await world.apply(
+        manifests.topic("wide", f"{world.pulsar_namespace}/wide", initial=8, subscriptions=["s"], bucketBudget=8)
+    )
+    await world.until_ready("wide", within_seconds=60)
+    owners = {(await world.pulsar.stats(segment))["ownerBroker"] for segment in await world.segment_topics("wide")}
+    assert len(owners) == 2, "the brokers should share the segments"
+    split = await world.operate("wide", "Split", segment=0)
+    merged = await world.operate("wide", "Merge", segments=[3, 4, 5, 6])
+    assert (phase(split), phase(merged)) == ("Succeeded", "Succeeded")
+    await world.until_ready("wide", within_seconds=60)
+    await world.assert_brokers_agree("wide", "wide", {"s"})
+    redirected = [call for call in bench.admin.seen if call.status == _REDIRECT]
+    assert {call.method for call in redirected} >= {"GET", "PUT", "POST"}, "every kind of call should have met it"
