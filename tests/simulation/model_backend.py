@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from scalable_topics.layout import Segment, TopicName, classic_segment_name, parse_classic_segment_name
@@ -201,11 +201,14 @@ class ModelBackend:
             await self._write("set_policies", segment_topic, lambda: self._set_policies(segment_topic, policies))
         return managed_before
 
-    async def grant(self, segment_topic: str, permissions: Mapping[str, frozenset[str]]) -> None:
+    async def grant(
+        self, segment_topic: str, permissions: Mapping[str, frozenset[str]], *, exactly: Collection[str] = ()
+    ) -> None:
         def grant() -> None:
             found = self._broker.topic(segment_topic)
             for role, actions in permissions.items():
-                found.permissions[role] = found.permissions.get(role, frozenset()) | actions
+                kept = frozenset() if role in exactly else found.permissions.get(role, frozenset())
+                found.permissions[role] = kept | actions
 
         await self._write("grant", segment_topic, grant)
 

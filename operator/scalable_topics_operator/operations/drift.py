@@ -297,7 +297,8 @@ async def _mend_settings(
     managed: Managed,
 ) -> None:
     policies = ctx.intent.policies_for(len(layout.active))
-    revoked = managed.overdone(ctx.intent.permissions)
+    overdone = managed.overdone(ctx.intent.permissions)
+    revoked = [role for role in overdone if role not in ctx.intent.permissions]
 
     async def mend(segment: Segment) -> None:
         topic = ctx.backend.segment_topic(ctx.topic, segment)
@@ -306,7 +307,7 @@ async def _mend_settings(
             if revoked:
                 await ctx.backend.revoke(topic, revoked)
             if ctx.intent.permissions:
-                await ctx.backend.grant(topic, ctx.intent.permissions)
+                await ctx.backend.grant(topic, ctx.intent.permissions, exactly=overdone)
         except TopicMissing:
             return
 

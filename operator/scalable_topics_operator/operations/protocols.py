@@ -6,7 +6,7 @@ operations, which therefore run unchanged over a real broker and over a model of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -318,8 +318,13 @@ class TopicBackend(Protocol):
         the protection against inactive-topic deletion. Answers the names of the policies managed now.
         """
 
-    async def grant(self, segment_topic: str, permissions: Mapping[str, frozenset[str]]) -> None:
-        """Make sure the grants exist on the topic and read them back (R26). Raises AccessDenied."""
+    async def grant(
+        self, segment_topic: str, permissions: Mapping[str, frozenset[str]], *, exactly: Collection[str] = ()
+    ) -> None:
+        """Make sure the grants exist on the topic and read them back (R26).
+
+        Roles in `exactly` lose what else the topic grants them (hazard C7). Raises AccessDenied.
+        """
 
     async def revoke(self, segment_topic: str, roles: Iterable[str]) -> None:
         """Take away the topic-level grants of roles; quiet where there are none (hazard C7)."""

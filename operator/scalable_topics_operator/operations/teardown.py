@@ -28,13 +28,19 @@ async def release(ctx: OperationContext) -> None:
 async def delete_topic(ctx: OperationContext, request: Request) -> None:
     """Delete every segment and then the claim, which is the last thing to go.
 
-    Only the claim's owner deletes (hazard C14). Refuses while clients are attached (R31), before anything is
-    deleted; once the journal says `Deleting` it only goes on.
+    Only the claim's owner deletes (hazard C14). A topic without a claim that took the place of a lost one is what
+    clients made who wrote to the plain name (hazard C20); it goes with the rest. Refuses while clients are attached
+    (R31), before anything is deleted; once the journal says `Deleting` it only goes on.
 
     Raises ClientsAttached with who is attached, BackendError.
     """
+    made = ctx.store.state.layout is not None
     name = await ctx.backend.read_name(ctx.topic)
-    if name.exists and (name.claim is None or name.claim.resource_uid != ctx.claim.resource_uid):
+    if name.exists and name.claim is None and made and not name.partitions:
+        await ctx.backend.rewrite_claim(ctx.topic, ctx.claim)
+    elif name.exists and (name.claim is None or name.claim.resource_uid != ctx.claim.resource_uid):
+        if made:
+            await ctx.report("DataLeft", f"the topic's data is left on the brokers: {ctx.topic} is not this object's")
         return
     topics = await _all_segment_topics(ctx)
     if ctx.store.state.operation is None or ctx.store.state.operation.kind is not OperationKind.DELETE:

@@ -212,6 +212,18 @@ async def test_r26_grants_are_added_to_and_never_narrowed(
     assert await _grants(plain, topic, name) == {"role": {"functions", "produce"}, "new/role": {"consume"}}
 
 
+async def test_c7_a_role_is_narrowed_where_that_is_asked_for(
+    backend: ClassicBackend, plain: PlainHttp, topic: TopicName
+) -> None:
+    name = segment_name(topic)
+    await backend.create_segment(topic, record(), SegmentSetup())
+    await plain.do("POST", topic_at(name, "permissions", "role"), ["produce", "consume"])
+    await plain.do("POST", topic_at(name, "permissions", "other"), ["produce", "consume"])
+    wanted = {"role": frozenset({"consume"}), "other": frozenset({"consume"})}
+    await backend.grant(name, wanted, exactly=["role"])
+    assert await _grants(plain, topic, name) == {"role": {"consume"}, "other": {"produce", "consume"}}
+
+
 async def test_c7_grants_are_revoked_on_the_topic_only(
     backend: ClassicBackend, plain: PlainHttp, topic: TopicName
 ) -> None:

@@ -220,3 +220,25 @@ async def test_a_conflict_on_the_finalizer_is_no_end(proxied: MakeProxied) -> No
     assert adding.call is not None
     assert dropping.call is not None
     assert (adding.call.status, dropping.call.status) == (409, 409), "the conflicts were real"
+
+
+async def test_a_claim_lost_to_a_client_does_not_keep_the_data_of_a_deleted_topic(
+    proxied: MakeProxied, pulsar_client: PulsarClient
+) -> None:
+    """hazards C10 and C20: the operator is away while the claim is lost, a client writes to the plain name, and the
+    object is deleted."""
+    bench = await proxied()
+    await bench.start()
+    world = bench.world
+    await world.apply(
+        manifests.topic("overrun", f"{world.pulsar_namespace}/overrun", initial=2, deletionPolicy="Delete")
+    )
+    await world.until_ready("overrun")
+    bench.operator.kill()
+    plain_name = world.topic_name("overrun").persistent
+    await world.pulsar.delete_topic(plain_name)
+    await pulsar_client.send(plain_name, "written where nobody reads")
+    await world.delete(TOPICS, "overrun")
+    await bench.start()
+    await world.until_gone(TOPICS, "overrun")
+    await _nothing_left(world, "overrun")

@@ -39,14 +39,14 @@ class TopicApi:
         Raises NamespaceMissing. Neither creates nor loads the topic.
         """
         try:
-            answer = await self._send("get-partitions", "GET", topic, "partitions")
+            answer = await self._send("get-partitions", "GET", topic, "partitions", right=_ADMIN)
         except TopicMissing:
             return None
         return int(_mapping(answer, f"get-partitions {topic}").get("partitions", 0))
 
     async def properties(self, topic: str) -> dict[str, str]:
         """The topic's properties."""
-        answer = await self._send("get-properties", "GET", topic, "properties")
+        answer = await self._send("get-properties", "GET", topic, "properties", right=_ADMIN)
         found = answer.json(f"get-properties {topic}") or {}
         return {str(key): str(value) for key, value in found.items()}
 

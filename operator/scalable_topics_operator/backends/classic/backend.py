@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from scalable_topics.layout import Segment, TopicName, classic_segment_name
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
@@ -153,9 +153,11 @@ class ClassicBackend:
         await self._protection.ensure(segment_topic)
         return await self._policies.apply(segment_topic, policies, managed_before=managed_before)
 
-    async def grant(self, segment_topic: str, permissions: Mapping[str, frozenset[str]]) -> None:
+    async def grant(
+        self, segment_topic: str, permissions: Mapping[str, frozenset[str]], *, exactly: Collection[str] = ()
+    ) -> None:
         """Make sure the grants exist on the topic and read them back (R26). Raises AccessDenied."""
-        await self._grants.ensure(segment_topic, permissions)
+        await self._grants.ensure(segment_topic, permissions, exactly=exactly)
 
     async def revoke(self, segment_topic: str, roles: Iterable[str]) -> None:
         """Take away the topic-level grants of roles; quiet where there are none (hazard C7)."""

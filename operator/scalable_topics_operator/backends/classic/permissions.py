@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from scalable_topics_operator.backends.admin.paths import namespace_of
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
@@ -41,25 +41,26 @@ class GrantKeeper:
                 union[role] = union.get(role, frozenset()) | actions
         return {role: actions for role, actions in union.items() if actions}
 
-    async def ensure(self, topic: str, wanted: Grants) -> None:
+    async def ensure(self, topic: str, wanted: Grants, *, exactly: Collection[str] = ()) -> None:
         """Make sure each role has at least the wanted actions on the topic itself, and read them back.
+
+        Roles in `exactly` lose what else they are granted there, without a moment in which they have nothing.
 
         Raises AccessDenied, TopicMissing, BackendUnavailable.
         """
         if not wanted:
             return
         # Never from an older reading: a topic deleted and made again has lost its grants.
-        granted = await self._of(topic)
-        missing = missing_grants(granted, wanted)
-        if not missing:
+        changes = grants_to_write(await self._of(topic), wanted, exactly)
+        if not changes:
             return
-        for role, actions in missing.items():
+        for role, actions in changes.items():
             # A grant replaces the role's earlier actions on the topic.
-            await self._admin.topics.grant(topic, role, actions | granted.get(role, frozenset()))
+            await self._admin.topics.grant(topic, role, actions)
         await self._settling.until(
-            f"grants of {', '.join(missing)} on {topic}",
+            f"grants of {', '.join(changes)} on {topic}",
             lambda: self._of(topic),
-            lambda found: not missing_grants(found, missing),
+            lambda found: not grants_to_write(found, wanted, exactly),
         )
 
     async def revoke(self, topic: str, roles: Iterable[str]) -> None:
@@ -84,6 +85,12 @@ class GrantKeeper:
         return document.get(topic, {})
 
 
-def missing_grants(granted: Grants, wanted: Grants) -> dict[str, frozenset[str]]:
-    """The roles, sorted, that lack some wanted action, with all the actions wanted for them. Pure."""
-    return {role: actions for role, actions in sorted(wanted.items()) if not actions <= granted.get(role, frozenset())}
+def grants_to_write(granted: Grants, wanted: Grants, exactly: Collection[str] = ()) -> dict[str, frozenset[str]]:
+    """The roles, sorted, whose grants are not as wanted, with all the actions they shall have. Pure."""
+    changes = {}
+    for role, actions in sorted(wanted.items()):
+        present = granted.get(role, frozenset())
+        target = actions if role in exactly else actions | present
+        if target != present:
+            changes[role] = target
+    return changes
