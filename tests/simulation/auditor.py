@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from scalable_topics.layout import RING_SIZE, HashRange, Segment, SegmentLayout, TopicName, parse_classic_segment_name
@@ -35,6 +36,7 @@ class Auditor:
     Attributes:
         dropped: topics deleted behind the operator's back, and at which call.
         losses: how often a status was lost.
+        deposed: another process took over from one that was at work.
         pruned: topics of the segments that left the layout.
         first: the first violation, which its own process may have swallowed.
     """
@@ -50,10 +52,11 @@ class Auditor:
         self._objects = objects
         self._calls = calls
         self._topic_of = topic_of
-        self._journaled: dict[int, str] = {}
+        self._journaled: dict[tuple[str, int], str] = {}
         self._made: dict[int, tuple[HashRange, str]] = {}
         self.dropped: dict[str, int] = {}
         self.losses = 0
+        self.deposed = False
         self.pruned: set[str] = set()
         self.first: Violation | None = None
 
@@ -63,14 +66,14 @@ class Auditor:
         self._made.clear()
         self.pruned.clear()
 
-    def status_lost(self) -> None:
+    def status_lost(self, *, restored: bool = False) -> None:
         """What only the status knew is forgotten: reserved ids, and used ones of which no topic tells any more.
 
-        A first loss is bridged by the ids that a rebuilt layout skips.
+        A first loss is bridged by the ids that a rebuilt layout skips; a restored status gives some out again.
         """
         self._journaled.clear()
         self.pruned.clear()
-        self.losses += 1
+        self.losses += 2 if restored else 1
         if self.losses > 1:
             self._made = {
                 segment_id: made
@@ -83,7 +86,7 @@ class Auditor:
     def created(self, topic: ModelTopic) -> None:
         """R9: an id is one segment for ever. Repairs make the same segment again."""
         record = topic.record
-        if record is None or (self.losses and self.dropped):
+        if record is None or (self.dropped and (self.losses or len(self._objects) > 1)):
             # Of what was deleted behind the operator's back nothing tells once the status is lost too.
             return
         made = self._made.setdefault(record.segment_id, (record.hash_range, record.operation_id))
@@ -108,29 +111,41 @@ class Auditor:
                 for child in operation.children:
                     if (child.segment_id, child.hash_range) == (parsed[2], parsed[1]):
                         self._fail(f"R8: {topic.name} was deleted after its operation's point of no return")
-            if topic.entries and layout and parsed[2] not in {gone.segment_id for gone in state.deleting}:
+            if topic.name in {gone.topic for gone in state.deleting}:
+                # It was drained when it left the layout; a cursor that came late is nobody's.
+                return
+            if topic.entries and layout:
                 self._fail(f"{topic.name} was deleted with {len(topic.entries)} entries")
         if topic.undrained:
             self._fail(f"R19: {topic.name} was deleted before {sorted(topic.undrained)} drained it")
 
     def terminated(self, name: str) -> None:
         """R8: a live segment is sealed only once the journal says that it will be."""
-        for body in self._objects:
-            state = body.state
-            if body.gone or self.losses or state.layout is None:
-                continue
-            operation = state.operation
-            sealing = operation.parents if operation and operation.step is Step.SEALING else ()
-            for segment in state.layout.active:
-                if self._topic_of(body.topic, segment) == name and segment.segment_id not in sealing:
-                    self._fail(f"R8: {segment} was sealed, and the journal says {operation}")
+        bodies = [body for body in self._objects if not body.gone]
+        sealing = {
+            self._topic_of(body.topic, body.state.layout.segment(parent))
+            for body in bodies
+            if body.state.layout and body.state.operation and body.state.operation.step is Step.SEALING
+            for parent in body.state.operation.parents
+        }
+        active = {
+            self._topic_of(body.topic, segment)
+            for body in bodies
+            if body.state.layout
+            for segment in body.state.layout.active
+        }
+        if name in active - sealing and not self.losses:
+            self._fail(f"R8: {name} was sealed, and no journal says so")
 
     # Commits
 
     def committed(self, body: TopicObject, before: TopicState, after: TopicState, intent: TopicIntent) -> None:
         """Judge a new version of the record against the one before and against the brokers."""
+        if before.incarnation != after.incarnation:
+            # R12: rebuilt, whatever was recorded before.
+            before = replace(before, layout=None, operation=None)
         self._check_foreign_fields(body, before, after)
-        self._check_journal(before, after)
+        self._check_journal(body, before, after)
         if after.layout is None:
             return
         problem = tiling_problem(after.layout)
@@ -155,7 +170,7 @@ class Auditor:
             if kept is not None and kept.extra != segment.extra:
                 self._fail(f"A1-26008: unknown fields of {segment} were changed")
 
-    def _check_journal(self, before: TopicState, after: TopicState) -> None:
+    def _check_journal(self, body: TopicObject, before: TopicState, after: TopicState) -> None:
         was, now = before.operation, after.operation
         if was is not None and was.step is Step.SEALING and (now is None or now.id != was.id):
             deleted = now is not None and now.kind is OperationKind.DELETE
@@ -167,9 +182,9 @@ class Auditor:
         if was is not None and was.kind is OperationKind.CREATE and now is None and after.layout is None:
             # The name was lost before the claim, so nothing was made under this journal.
             for child in was.children:
-                self._journaled.pop(child.segment_id, None)
+                self._journaled.pop((body.uid, child.segment_id), None)
         for child in now.children if now else ():
-            if self._journaled.setdefault(child.segment_id, now.id if now else "") != (now.id if now else ""):
+            if now and self._journaled.setdefault((body.uid, child.segment_id), now.id) != now.id:
                 self._fail(f"R9: id {child.segment_id} is reserved twice")
         if before.layout and after.layout and after.layout.next_segment_id < before.layout.next_segment_id:
             self._fail("R9: nextSegmentId went back")
@@ -183,8 +198,10 @@ class Auditor:
         layout = after.layout
         assert layout is not None
         known = before.layout.segments if before.layout else {}
+        # A rebuild can tell only of the last operation whether it had ended (R17).
+        last_parents = layout.segments[max(layout.segments)].parent_ids
         for segment in layout.active:
-            if segment.segment_id in known:
+            if segment.segment_id in known or (before.layout is None and segment.parent_ids != last_parents):
                 continue
             name = self._topic_of(body.topic, segment)
             topic = self._broker.topics.get(name)
@@ -222,7 +239,8 @@ class Auditor:
                 self._fail(f"R14: {segment} takes writes beside its children")
             if topic.pending_adds:
                 self._fail(f"A1-26678: {segment} has {topic.pending_adds} writes in flight")
-            if topic.terminated and segment.sealed_position != str(topic.last_confirmed):
+            # A deposed process may commit what it verified before another one had to seal again.
+            if topic.terminated and segment.sealed_position != str(topic.last_confirmed) and not self.deposed:
                 self._fail(f"R14: {segment} ends at {topic.last_confirmed}, not {segment.sealed_position}")
 
     def _check_rebuilt_seals(self, body: TopicObject, layout: SegmentLayout) -> None:
@@ -258,6 +276,8 @@ class Auditor:
         """Every entry that some subscription has not read is in a segment of the record."""
         layout = after.layout
         assert layout is not None
+        if body.deleting:
+            return
         recorded = {self._topic_of(body.topic, segment) for segment in layout.segments.values()}
         children = {child.segment_id for child in after.operation.children} if after.operation else set()
         for name, topic in self._broker.topics.items():
@@ -268,7 +288,8 @@ class Auditor:
                 self._fail(f"{name} holds entries that {sorted(topic.undrained)} cannot reach")
 
     def _was_seen_missing(self, name: str) -> bool:
-        return any(call.target == name for call in self._calls[self.dropped[name] :])
+        # A deposed process may have seen it while the one that commits did not.
+        return not self.deposed and any(call.target == name for call in self._calls[self.dropped[name] :])
 
     def _deletes_its_own(self, body: TopicObject) -> bool:
         operation, claimed = body.state.operation, self._broker.topics.get(body.topic.persistent)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-DEFAULT_SEEDS = 80
+DEFAULT_SEEDS = 200
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

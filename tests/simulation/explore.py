@@ -12,7 +12,7 @@ from tests.simulation.run import Run, check_end
 from tests.simulation.scripts import Script
 from tests.simulation.world import World
 
-_MAY_CHANGE_THE_END = frozenset({FaultKind.DENIED, FaultKind.DROPPED, FaultKind.REPLACED})
+_MAY_CHANGE_THE_END = frozenset({FaultKind.DENIED, FaultKind.DROPPED, FaultKind.REPLACED, FaultKind.RESTORED})
 
 
 class SimulationFailed(AssertionError):

@@ -53,6 +53,8 @@ class FaultKind(Enum):
     """A commit meets a newer version of the object."""
     WIPED = auto()
     """The process dies and the object's status is lost."""
+    RESTORED = auto()
+    """The process dies and the object's status becomes what it was `amount` commits ago."""
     REOPENED = auto()
     """The seal this call makes comes undone after `amount` looks (hazard A1-26680)."""
     HANGING = auto()
@@ -153,6 +155,7 @@ _ANY_CALL: Mapping[FaultKind, Sequence[int]] = {
     FaultKind.CRASH_BEFORE: (0,),
     FaultKind.UNAVAILABLE: (0,),
     FaultKind.WIPED: (0,),
+    FaultKind.RESTORED: (1, 3, 100),
     FaultKind.DEPOSED: _LATE,
     FaultKind.SUBSCRIBED: (0,),
     FaultKind.ROLLED_OVER: (0,),

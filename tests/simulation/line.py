@@ -89,7 +89,7 @@ class Line:
         match fault.kind:
             case FaultKind.CRASH_BEFORE:
                 self._die(call)
-            case FaultKind.WIPED:
+            case FaultKind.WIPED | FaultKind.RESTORED:
                 self._around.disturb(fault, call)
                 self._die(call)
             case FaultKind.CRASH_AFTER:

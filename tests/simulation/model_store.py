@@ -43,6 +43,7 @@ class TopicObject:
         outcomes: what became of the others.
         standing: why it is not worked on.
         reports: what its last drift check found lost.
+        history: the statuses before each commit, oldest first.
     """
 
     uid: str
@@ -59,6 +60,7 @@ class TopicObject:
     outcomes: dict[str, str] = field(default_factory=dict)
     standing: str = ""
     reports: tuple[tuple[str, str], ...] = ()
+    history: list[Mapping[str, Any]] = field(default_factory=list)
     _read: tuple[int, TopicState] | None = None
 
     def forget_what_was_read(self) -> None:
@@ -112,6 +114,7 @@ class ModelStore:
             if self._body.gone or self._body.version != expected:
                 raise StaleStatus(f"{self._body.uid} is at version {self._body.version}, not {expected}")
             before = self._body.state
+            self._body.history.append(self._body.status)
             self._body.status = status
             self._body.version += 1
             self._watch.committed(self._body, before, self._body.state, self._intent)

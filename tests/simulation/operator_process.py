@@ -10,7 +10,7 @@ from dataclasses import replace
 from scalable_topics.layout import LayoutError
 from scalable_topics_operator.operations.claims import judge_name
 from scalable_topics_operator.operations.context import OperationContext, OperationSettings
-from scalable_topics_operator.operations.create import establish
+from scalable_topics_operator.operations.create import establish, rebuild_if_outdated
 from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.drift import Managed, repair_drift, require_claim
 from scalable_topics_operator.operations.errors import BackendError, BackendRefused
@@ -59,6 +59,8 @@ class OperatorProcess:
             return
         if ctx.store.state.layout is None:
             await self._establish(ctx, body)
+        elif body.uid not in self._drift_due:
+            await rebuild_if_outdated(ctx, self._request(body), listing_age_seconds=_LISTING_AGE_SECONDS)
         await self._finish_operations(ctx, body)
         layout = ctx.store.state.layout
         if body.operations or (layout is not None and body.desired not in (None, len(layout.active))):
@@ -176,8 +178,10 @@ class OperatorProcess:
         self._world.events.append(f"{reason}: {message}")
 
     def _end(self, body: TopicObject, entry: SegmentOperation, outcome: str) -> None:
-        body.operations.remove(entry)
-        body.outcomes[entry.name] = outcome
+        # A deposed process may come to it again.
+        if entry in body.operations:
+            body.operations.remove(entry)
+            body.outcomes[entry.name] = outcome
 
     def _request(self, body: TopicObject) -> Request:
         return Request("ScalableTopic", body.topic.local, body.uid)

@@ -108,6 +108,7 @@ class Run:
             taken_over.cancel()
             await working
             return False
+        working.add_done_callback(_heard)
         self._deposed_ones.append(working)
         return True
 
@@ -119,6 +120,12 @@ class Run:
     def _raise_violation(self) -> None:
         if self.world.auditor.first is not None:
             raise self.world.auditor.first
+
+
+def _heard(task: asyncio.Task[None]) -> None:
+    """How a deposed process ends is nobody's concern; what it must not do the auditor remembers."""
+    if not task.cancelled():
+        task.exception()
 
 
 def check_end(world: World) -> None:
@@ -135,14 +142,22 @@ def check_end(world: World) -> None:
 def _waits_for_a_person(world: World, body: TopicObject) -> bool:
     """Whether it is right that a topic is stuck.
 
-    What somebody deleted and no status tells of leaves a hole; a claim that somebody deleted may be taken by a late
-    call of an object that is gone; and clients who are attached keep a topic from being deleted, and its name from
-    the next object.
+    What somebody deleted and no status tells of leaves a hole; a late call of an object that is gone may put its claim
+    back; ids given out twice after a restored status make rivals (R11); and clients who are attached keep a topic from
+    being deleted, and its name from the next object.
     """
     holed = bool(world.auditor.dropped) and "do not make a layout" in body.standing
     in_the_way = any(other.deleting and not other.gone for other in world.objects)
-    taken = TOPIC.persistent in world.auditor.dropped and "was taken over" in body.standing
-    return bool(body.standing) and (holed or taken or in_the_way)
+    taken = "was taken over" in body.standing and _claimed_by_the_dead(world)
+    rivals = world.auditor.losses > 1 and "both replace" in body.standing
+    return bool(body.standing) and (holed or taken or rivals or in_the_way)
+
+
+def _claimed_by_the_dead(world: World) -> bool:
+    claimed = world.broker.topics.get(TOPIC.persistent)
+    if claimed is None or claimed.claim is None or claimed.claim.released:
+        return False
+    return any(body.gone and body.uid == claimed.claim.resource_uid for body in world.objects)
 
 
 def _check_record(world: World, body: TopicObject) -> None:
@@ -196,8 +211,9 @@ def _check_no_leak(world: World, body: TopicObject) -> None:
     reported = " ".join(message for reason, message in body.reports if reason == "StraySegment")
     for topic in world.segment_topics():
         parsed = parse_classic_segment_name(topic.name)
-        if parsed is not None and parsed[2] >= layout.next_segment_id and topic.record is None:
-            # No id of this life: a client uses a name of its own, or one of a life that was deleted.
+        of_another_life = topic.record is None or world.auditor.losses > 1
+        if parsed is not None and parsed[2] >= layout.next_segment_id and of_another_life:
+            # No id of this life: a client uses a name of its own, or one of a life that was deleted or lost.
             continue
         was_pruned = topic.record is not None and topic.name in world.auditor.pruned
         in_use = (topic.entries or topic.producers) and topic.name in reported and not was_pruned
@@ -209,7 +225,7 @@ def check_rebuild(world: World, body: TopicObject) -> None:
     """R11: what the segment topics say of themselves makes the same layout."""
     layout = body.state.layout
     assert layout is not None
-    if world.auditor.dropped:
+    if world.auditor.dropped or world.auditor.losses > 1:
         return
     witnesses = witnesses_of(world)
     rebuilt = rebuild(witnesses)

@@ -123,6 +123,13 @@ class World:
         body.version += 1
         self.auditor.status_lost()
 
+    def restore(self, body: TopicObject, commits: int) -> None:
+        """Bring a status back from a backup made that many commits ago."""
+        if body.history:
+            body.status = body.history[max(0, len(body.history) - commits)]
+            body.version += 1
+            self.auditor.status_lost(restored=True)
+
     def remove(self, body: TopicObject) -> None:
         """The API server lets go of an object whose finalizers are gone."""
         if body.gone:
@@ -236,6 +243,7 @@ class World:
     def depose(self, line: Line) -> None:
         """Let another process take over from the one of a line."""
         self._deposed_lines.append(line)
+        self.auditor.deposed = True
         if self.deposed is not None:
             self.deposed.set()
 
@@ -244,6 +252,7 @@ class World:
         target = call.target if call else ""
         happenings: dict[FaultKind, Callable[[], None]] = {
             FaultKind.WIPED: self._wipe_all,
+            FaultKind.RESTORED: lambda: self._restore_all(fault.amount),
             FaultKind.REOPENED: lambda: self.broker.arm_reopening(target, fault.amount),
             FaultKind.HANGING: lambda: self.broker.arm_hanging_adds(target, fault.amount),
             FaultKind.SUBSCRIBED: lambda: self.subscribe_everywhere(SUBSCRIBED),
@@ -258,6 +267,11 @@ class World:
         for body in self.objects:
             if not body.gone:
                 self.wipe(body)
+
+    def _restore_all(self, commits: int) -> None:
+        for body in self.objects:
+            if not body.gone:
+                self.restore(body, commits)
 
     def _roll_over_all(self) -> None:
         for topic in self.active_topics():

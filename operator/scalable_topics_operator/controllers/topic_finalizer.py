@@ -59,8 +59,12 @@ class TopicFinalizer:
         retain = body["spec"].get("deletionPolicy", "Retain") == "Retain"
         try:
             work = self._maker.make(key, store, memory)
+            await work.require_same_cluster()
         except Stuck as stuck:
             return await self._without_cluster(key, store, stuck, retain=retain)
+        except BackendError as error:
+            away = Stuck(Standing.working("BrokerUnavailable", str(error)))
+            return await self._without_cluster(key, store, away, retain=retain)
         if retain:
             await self._release(work)
         else:

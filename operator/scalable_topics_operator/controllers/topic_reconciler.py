@@ -18,7 +18,7 @@ from scalable_topics_operator.controllers.conditions import Standing, find_condi
 from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
 from scalable_topics_operator.controllers.refusals import refusal_reason
-from scalable_topics_operator.controllers.timestamps import timestamp_now
+from scalable_topics_operator.controllers.timestamps import age_seconds, timestamp_now
 from scalable_topics_operator.controllers.topic_finalizer import TopicFinalizer
 from scalable_topics_operator.controllers.topic_status import (
     managed_by,
@@ -35,7 +35,7 @@ from scalable_topics_operator.controllers.topic_work import (
     TopicWorkMaker,
 )
 from scalable_topics_operator.operations.claims import Verdict, judge_name
-from scalable_topics_operator.operations.create import establish
+from scalable_topics_operator.operations.create import establish, rebuild_if_outdated
 from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.drift import repair_drift, require_claim
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
@@ -51,6 +51,7 @@ logger = logging.getLogger(__name__)
 _REFUSED_RETRY_SECONDS = 30.0
 _AUTOMATIC_SHARE = 0.8
 _LISTING_AGE_SECONDS = 5.0
+_YOUNG_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +131,17 @@ class TopicReconciler:
         body = await self._finalizer.ensure(work.key, work.store.body)
         if body is not work.store.body:
             work = self._maker.make(work.key, self._store(body), work.memory)
-        if work.store.state.layout is None:
+        await work.require_same_cluster()
+        layout = work.store.state.layout
+        if layout is None:
             if work.spec.paused:
                 raise Stuck(Standing.working("Paused", "spec.paused is true; the topic is not created"))
             await self._establish(work)
+        elif work.memory.may_be_outdated(layout.next_segment_id):
+            # Only what was there before the process may be looked up in a listing that others asked for.
+            known = work.memory.next_segment_id is not None or age_seconds(body["metadata"]) < _YOUNG_SECONDS
+            listing_age_seconds = 0.0 if known else _LISTING_AGE_SECONDS
+            await rebuild_if_outdated(work.ctx, work.request, listing_age_seconds=listing_age_seconds)
         await self._finish_operations(work)
         if not work.spec.paused:
             if self._will_act(work):
@@ -258,6 +266,7 @@ class TopicReconciler:
     async def _show_done(self, work: TopicWork, problem: Standing | None) -> None:
         layout = work.store.state.layout
         if layout is not None:
+            work.memory.next_segment_id = layout.next_segment_id
             work.memory.shown = str(work.topic)
             self._metrics.show_layout(
                 str(work.topic), active=len(layout.active), sealed=len(layout.sealed), epoch=layout.epoch
@@ -290,6 +299,7 @@ class TopicReconciler:
         now = time.monotonic()
         return (
             self._only_looking(key, body)
+            and not memory.may_be_outdated(body["status"]["layout"]["nextSegmentId"])
             and now < memory.drift_due
             and (now < memory.prune_due or not _may_prune(body["status"]))
         )

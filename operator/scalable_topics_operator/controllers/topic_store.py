@@ -26,7 +26,7 @@ class StatusTopicStore:
 
     def __init__(self, store: StatusStore, facts: TopicFacts, metrics: Metrics) -> None:
         self._store = store
-        self._facts = facts
+        self.facts = facts
         self._metrics = metrics
         self._state = read_state(store.status)
 
@@ -47,7 +47,7 @@ class StatusTopicStore:
 
     async def commit(self, state: TopicState) -> None:
         """Make `state` the record. Raises StaleStatus when somebody else wrote the status, KubeError."""
-        await self._store.write(with_state(self._store.status, state, self._facts, timestamp_now()))
+        await self._store.write(with_state(self._store.status, state, self.facts, timestamp_now()))
         finished_before = {action.id for action in self._state.actions}
         for action in state.actions:
             if action.id not in finished_before:

@@ -62,6 +62,8 @@ class TopicMemory:
         drift_due: monotonic time of the next drift check.
         prune_due: monotonic time of the next look for prunable segments.
         shown: the topic that the metrics show for it, if any.
+        next_segment_id: the highest one it has recorded; a record with a lower one, or the first that this process
+            sees, may have come from a backup (R11).
     """
 
     uid: str
@@ -69,6 +71,11 @@ class TopicMemory:
     drift_due: float = 0.0
     prune_due: float = 0.0
     shown: str = ""
+    next_segment_id: int | None = None
+
+    def may_be_outdated(self, next_segment_id: int) -> bool:
+        """Whether a record that would give out this id next may be older than the segments (R11)."""
+        return self.next_segment_id is None or next_segment_id < self.next_segment_id
 
 
 class SystemClock:
@@ -85,7 +92,11 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class TopicWork:
-    """One topic, ready to be worked on; `generation` is that of `spec`, whatever the object has become since."""
+    """One topic, ready to be worked on; `generation` is that of `spec`, whatever the object has become since.
+
+    `moved_from` is the Pulsar cluster that the status names where the connection leads to another, if only by name:
+    what a cluster is called depends on what the token may ask.
+    """
 
     key: ObjectKey
     spec: ScalableTopicSpec
@@ -96,6 +107,27 @@ class TopicWork:
     ctx: OperationContext
     memory: TopicMemory
     request: Request
+    moved_from: str = ""
+
+    async def require_same_cluster(self) -> None:
+        """Make sure that the topic is where its connection leads to. Raises Stuck, BackendError.
+
+        A topic tells by its claim: no other cluster has one with this object's uid.
+        """
+        if not self.moved_from:
+            return
+        name = await self.ctx.backend.read_name(self.topic)
+        if name.claim is None or name.claim.resource_uid != self.ctx.claim.resource_uid:
+            raise Stuck(
+                Standing.stuck(
+                    "ConnectionChanged",
+                    f"the topic is on Pulsar cluster {self.moved_from}, but the connection leads to "
+                    f"{self.store.facts.cluster_id}; point the connection back or create another ScalableTopic",
+                ),
+                60.0,
+            )
+        # Writes the cluster's new name.
+        await self.store.commit(self.store.state)
 
 
 def canonical_topic(body: Body) -> str | None:
@@ -143,15 +175,6 @@ class TopicWorkMaker:
         probe = handle.probe
         cluster_id = probe.cluster_id if probe else ""
         recorded = (body.get("status") or {}).get("clusterId")
-        if recorded and recorded != cluster_id:
-            raise Stuck(
-                Standing.stuck(
-                    "ConnectionChanged",
-                    f"the topic is on Pulsar cluster {recorded}, but the connection leads to {cluster_id}; "
-                    "point the connection back or create another ScalableTopic",
-                ),
-                60.0,
-            )
         kept_backend = (body.get("status") or {}).get("backend") or backend.kind
         facts = TopicFacts(metadata["uid"], metadata["generation"], str(topic), kept_backend, cluster_id)
         try:
@@ -181,7 +204,10 @@ class TopicWorkMaker:
             opened_here=memory.opened_here,
         )
         request = Request("ScalableTopic", key.name, metadata["uid"])
-        return TopicWork(key, spec, metadata["generation"], topic, handle, topic_store, ctx, memory, request)
+        moved_from = recorded if recorded and recorded != cluster_id else ""
+        return TopicWork(
+            key, spec, metadata["generation"], topic, handle, topic_store, ctx, memory, request, moved_from
+        )
 
     def why_forbidden(self, work: TopicWork, operation: str) -> str:
         """Why a connection does not let the topic `Adopt`, `Migrate` or `Delete`; empty if it does."""

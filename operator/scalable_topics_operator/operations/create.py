@@ -25,9 +25,10 @@ from scalable_topics_operator.operations.journal import (
     SubscriptionState,
     TopicState,
     new_operation_id,
+    operation_segments,
 )
 from scalable_topics_operator.operations.protocols import FoundSegment
-from scalable_topics_operator.operations.rebuild import Rebuilt, Witness, next_unused_id, rebuild
+from scalable_topics_operator.operations.rebuild import Rebuilt, Witness, next_unused_id, outdated, rebuild
 from scalable_topics_operator.operations.reshape import create_children
 from scalable_topics_operator.operations.seal import seal_segment
 
@@ -153,15 +154,53 @@ async def _first_unused_id(ctx: OperationContext) -> int:
     return max([next_unused_id(records), *(segment.segment_id + 1 for segment in found)])
 
 
+async def rebuild_if_outdated(ctx: OperationContext, request: Request, *, listing_age_seconds: float) -> bool:
+    """Rebuild a layout that is older than its segments: the status was restored from a backup (R11).
+
+    Acting on it would repeat what was done since, with the same ids (R9). To be asked before anything else is done by
+    a process that has not seen the topic yet; answers whether the layout was rebuilt.
+
+    Raises NameRefused when the segments contradict each other, BackendError.
+    """
+    layout = ctx.store.state.layout
+    if layout is None:
+        return False
+    uncommitted = _uncommitted(ctx.store.state.operation)
+    found = await ctx.backend.list_segments(ctx.topic, max_age_seconds=listing_age_seconds)
+    if not any(one.segment_id >= layout.next_segment_id or one.segment_id in uncommitted for one in found):
+        return False
+    witnesses = await _witnesses(ctx, found)
+    if not outdated(layout.next_segment_id, uncommitted, witnesses):
+        unused = next_unused_id([witness.record for witness in witnesses])
+        if unused > layout.next_segment_id:
+            # An operation that the record has forgotten left them behind: their ids are not given out again (R9).
+            await ctx.store.commit(replace(ctx.store.state, layout=replace(layout, next_segment_id=unused)))
+        return False
+    await ctx.report("RecordOutdated", "the status is older than the topic's segments; the layout is rebuilt from them")
+    return await _rebuild(ctx, request)
+
+
+def _is_creating(operation: Operation | None, witnesses: Sequence[Witness]) -> bool:
+    """Whether a creation is under way; not when its journal is older than the segments."""
+    if operation is None or operation.kind is not OperationKind.CREATE:
+        return False
+    return not outdated(operation.next_segment_id, _uncommitted(operation), witnesses)
+
+
+def _uncommitted(operation: Operation | None) -> Sequence[int]:
+    """Segments that no client was told of, as the journal has it."""
+    if operation is None or operation.step not in (Step.CREATING, Step.ROLLING_BACK):
+        return ()
+    return operation_segments(operation)
+
+
 async def _recover_unclaimed(ctx: OperationContext, request: Request) -> bool:
     """Take a topic back whose claim was lost with its status (R1); False when no segment holds anything.
 
     Raises NameRefused when the segments are another installation's or contradict each other.
     """
-    if ctx.store.state.operation is not None:
-        return False
     witnesses = await _witnesses(ctx, await ctx.backend.list_segments(ctx.topic))
-    if not any(witness.entries for witness in witnesses):
+    if not any(witness.entries for witness in witnesses) or _is_creating(ctx.store.state.operation, witnesses):
         return False
     owner = max(witnesses, key=lambda witness: witness.record.segment_id).record.claim
     if (owner.installation_id, owner.kubernetes_uid) != (ctx.claim.installation_id, ctx.claim.kubernetes_uid):
@@ -179,11 +218,8 @@ async def _rebuild(ctx: OperationContext, request: Request) -> bool:
 
     Raises NameRefused when the segments contradict each other.
     """
-    state = ctx.store.state
-    if state.operation is not None and state.operation.kind is OperationKind.CREATE:
-        return False
     witnesses = await _witnesses(ctx, await ctx.backend.list_segments(ctx.topic))
-    if not witnesses:
+    if not witnesses or _is_creating(ctx.store.state.operation, witnesses):
         return False
     rebuilt = rebuild(witnesses)
     if rebuilt.problem:
@@ -246,6 +282,7 @@ def _rebuilt_state(ctx: OperationContext, rebuilt: Rebuilt, layout: SegmentLayou
         ctx.store.state,
         layout=layout,
         operation=operation,
+        deleting=(),
         incarnation=f"{ctx.claim.resource_uid}.{ctx.clock.now_ms()}",
     )
 

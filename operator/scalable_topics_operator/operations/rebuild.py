@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scalable_topics.layout import (
@@ -111,11 +111,12 @@ def rebuild(witnesses: Sequence[Witness]) -> Rebuilt:
     if problem:
         return Rebuilt(problem=problem)
     _drop_left_behind(reading)
-    try:
-        layout = _assemble(reading)
-    except LayoutError as error:
+    layout, problem = _assemble(reading)
+    if layout is None and _drop_interrupted(reading):
+        layout, problem = _assemble(reading)
+    if layout is None:
         if any(w.entries or w.terminated or w.record.parent_ids for w in witnesses):
-            return Rebuilt(problem=f"the segments found do not make a layout: {error}")
+            return Rebuilt(problem=f"the segments found do not make a layout: {problem}")
         return Rebuilt(discard=tuple(witness.topic for witness in witnesses))
     return Rebuilt(
         layout=layout,
@@ -128,6 +129,27 @@ def rebuild(witnesses: Sequence[Witness]) -> Rebuilt:
 def next_unused_id(records: Sequence[SegmentRecord]) -> int:
     """The first id that no record uses or has seen reserved."""
     return max((max(record.next_segment_id, record.segment_id + 1) for record in records), default=0)
+
+
+def outdated(next_segment_id: int, uncommitted: Collection[int], witnesses: Sequence[Witness]) -> bool:
+    """Whether a record is older than the segments.
+
+    Only segments that were committed prove it; what a forgotten operation left behind does not.
+
+    Args:
+        next_segment_id: what the record would give out next.
+        uncommitted: ids that its journal says no client was told of.
+        witnesses: the segments there are.
+    """
+    sealed = {witness.record.segment_id for witness in witnesses if witness.terminated}
+    for witness in witnesses:
+        later = witness.record.segment_id >= next_segment_id
+        used = witness.entries or witness.terminated
+        if later and (used or not sealed.isdisjoint(witness.record.parent_ids)):
+            return True
+        if used and witness.record.segment_id in uncommitted:
+            return True
+    return False
 
 
 def _sort_group(reading: _Reading, group: tuple[Witness, ...]) -> None:
@@ -190,7 +212,21 @@ def _drop_left_behind(reading: _Reading) -> None:
     del reading.unfinished[:-1]
 
 
-def _assemble(reading: _Reading) -> SegmentLayout:
+def _drop_interrupted(reading: _Reading) -> bool:
+    """Drop the last operation if it never made all its segments, whoever sealed its parents; False if it did."""
+    if not reading.counted:
+        return False
+    record = reading.witnesses[max(reading.counted)].record
+    group = [one for one in reading.witnesses.values() if one.record.operation_id == record.operation_id]
+    if not record.parent_ids or len(group) == len(record.sibling_ids) or _was_used(reading, tuple(group)):
+        return False
+    reading.counted.difference_update(one.record.segment_id for one in group)
+    reading.discarded.extend(one.topic for one in group)
+    return True
+
+
+def _assemble(reading: _Reading) -> tuple[SegmentLayout | None, str]:
+    """The layout that what counts makes, or why it makes none."""
     counted = reading.counted
     children: dict[int, list[int]] = defaultdict(list)
     for segment_id in sorted(counted):
@@ -220,11 +256,15 @@ def _assemble(reading: _Reading) -> SegmentLayout:
             created_by=CreatedBy(record.created_by),
             sealed_position=str(witness.last_confirmed) if newer and witness.terminated else None,
         )
-    return SegmentLayout(
-        epoch=max((segment.created_at_epoch for segment in segments.values()), default=0),
-        next_segment_id=next_unused_id([witness.record for witness in reading.witnesses.values()]) + ID_GAP,
-        segments=segments,
-    )
+    try:
+        layout = SegmentLayout(
+            epoch=max((segment.created_at_epoch for segment in segments.values()), default=0),
+            next_segment_id=next_unused_id([witness.record for witness in reading.witnesses.values()]) + ID_GAP,
+            segments=segments,
+        )
+    except LayoutError as error:
+        return None, str(error)
+    return layout, ""
 
 
 def _carry_over(reading: _Reading, layout: SegmentLayout) -> Mapping[str, frozenset[str]]:

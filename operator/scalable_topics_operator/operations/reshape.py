@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from scalable_topics.layout import CreatedBy, Segment, SegmentChange, SegmentLayout
+from scalable_topics.layout import CreatedBy, PlannedSegment, Segment, SegmentChange, SegmentLayout
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing
 from scalable_topics_operator.operations.journal import (
@@ -191,12 +191,7 @@ async def _turn_back(ctx: OperationContext, operation: Operation, result: Result
 
 async def _roll_back(ctx: OperationContext, operation: Operation) -> None:
     """Delete the children. Nobody was told of them, so nothing in them can count; their ids stay used (R9)."""
-    await concurrently(
-        ctx.backend.delete_segment(
-            ctx.backend.segment_topic(ctx.topic, Segment(child.segment_id, child.hash_range)), force=True
-        )
-        for child in operation.children
-    )
+    await concurrently(_delete_child(ctx, operation, child) for child in operation.children)
     action = Action(
         id=operation.id,
         kind=operation.kind.value,
@@ -210,6 +205,18 @@ async def _roll_back(ctx: OperationContext, operation: Operation) -> None:
     )
     await ctx.store.commit(ctx.store.state.finished(action))
     ctx.opened_here.discard(operation.id)
+
+
+async def _delete_child(ctx: OperationContext, operation: Operation, child: PlannedSegment) -> None:
+    """Delete what the operation made; what somebody else made under the name, or wrote to, is not its own."""
+    topic = ctx.backend.segment_topic(ctx.topic, Segment(child.segment_id, child.hash_range))
+    try:
+        record = await ctx.backend.read_record(topic)
+        look = await ctx.backend.look(topic)
+    except TopicMissing:
+        return
+    if record is not None and record.operation_id == operation.id and not look.entries:
+        await ctx.backend.delete_segment(topic, force=True)
 
 
 def _united(first: Mapping[str, frozenset[str]], second: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:

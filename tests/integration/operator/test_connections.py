@@ -5,6 +5,7 @@ from __future__ import annotations
 from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import CONNECTIONS, SECRETS, TOPICS
+from tests.integration.operator.conftest import MakeProxied
 from tests.support import manifests
 from tests.support.fault_proxy import FaultProxy
 from tests.support.running_operator import RunningOperator
@@ -136,8 +137,48 @@ async def test_a_namespace_admin_does_all_within_its_tenant_and_is_told_what_it_
     message = condition(refused, "Stalled")["message"]
     assert f"persistent://{world.pulsar_namespace}/stranger" in message
     assert "Unauthorized" in message
+    assert message.endswith("the connection's role needs: tenant admin")
     assert await world.until_event("stranger", "AccessDenied") == message
     assert await world.segment_topics("stranger") == []
+
+
+async def test_a_token_with_other_rights_leads_to_the_same_topics(world: World, pulsar: PulsarAccess) -> None:
+    """What a cluster is called depends on what a role may ask; the claim tells that the topic is there."""
+    team_namespace = f"team/{random_name('t')}"
+    await world.pulsar.create_namespace(team_namespace)
+    await world.apply(manifests.secret("swapped-token", token=pulsar.superuser_token))
+    other_url = world.admin_url.replace("127.0.0.1", "localhost")
+    await world.apply(manifests.connection("swapped", other_url, "swapped-token"))
+    await world.apply(manifests.topic("swapped", f"{team_namespace}/swapped", connection_name="swapped", initial=2))
+    before = await world.until_ready("swapped")
+    await _set_token(world, "swapped-token", pulsar.namespace_admin_token)
+    connection = await world.until(
+        CONNECTIONS, "swapped", lambda body: not body["status"]["rights"]["superuser"], what="has other rights"
+    )
+    assert connection["status"]["clusterId"] != before["status"]["clusterId"]
+    assert phase(await world.operate("swapped", "Split", segment=0)) == "Succeeded"
+    after = await world.until_ready("swapped")
+    assert after["status"]["clusterId"] == connection["status"]["clusterId"]
+    assert after["status"]["incarnation"] == before["status"]["incarnation"]
+
+
+async def test_nothing_is_made_on_a_cluster_that_the_topic_is_not_on(proxied: MakeProxied) -> None:
+    bench = await proxied()
+    await bench.start()
+    world = bench.world
+    await world.apply(manifests.topic("elsewhere", f"{world.pulsar_namespace}/elsewhere"))
+    await world.until_ready("elsewhere")
+    bench.operator.kill()
+    for name in [*await world.segment_topics("elsewhere"), world.topic_name("elsewhere").persistent]:
+        await world.pulsar.delete_topic(name, force=True)
+    await world.set_status("elsewhere", {"clusterId": "other@http://pulsar.example"})
+    await bench.start()
+    body = await world.until_reason("elsewhere", "ConnectionChanged")
+    assert (
+        "is on Pulsar cluster other@http://pulsar.example, but the connection leads to"
+        in (condition(body, "Stalled")["message"])
+    )
+    assert await world.pulsar.topics(world.pulsar_namespace) == []
 
 
 async def test_a_backend_that_this_release_lacks_is_named(world: World) -> None:

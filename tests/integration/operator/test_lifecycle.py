@@ -167,6 +167,35 @@ async def test_a_lost_status_is_rebuilt_from_the_segments(world: World, pulsar_c
     await world.assert_brokers_agree("wiped", "wiped", {"a"})
 
 
+@pytest.mark.parametrize("away", [False, True], ids=["under a running operator", "while it is away"])
+async def test_a_status_from_a_backup_is_not_acted_on(
+    proxied: MakeProxied, pulsar_client: PulsarClient, away: bool
+) -> None:
+    """R11 and R9: an older record would give out ids again and call sealed segments active."""
+    bench = await proxied(flags=("--drift-seconds=3600",))
+    await bench.start()
+    world = bench.world
+    await world.apply(manifests.topic("backup", f"{world.pulsar_namespace}/backup", initial=2, subscriptions=["a"]))
+    old = (await world.until_ready("backup"))["status"]
+    assert phase(await world.operate("backup", "Split", segment=0)) == "Succeeded"
+    segments = await world.segment_names("backup", "backup")
+    await pulsar_client.send(segments[3], "kept")
+    newer = await world.until_ready("backup")
+    if away:
+        bench.operator.kill()
+    await world.set_status("backup", dict.fromkeys(newer["status"]) | old)
+    if away:
+        await bench.start()
+    await world.until_event("backup", "RecordOutdated")
+    body = await world.until_ready("backup")
+    layout = await world.layout("backup")
+    assert {segment.segment_id for segment in layout.active} == {1, 2, 3}
+    assert layout.next_segment_id > 3
+    assert body["status"]["incarnation"] != newer["status"]["incarnation"], "R12"
+    assert await pulsar_client.receive(segments[3], "a", 1) == ["kept"]
+    await world.assert_brokers_agree("backup", "backup", {"a"})
+
+
 async def test_the_spec_is_never_written_by_the_operator(world: World) -> None:
     """hazard C42: over a whole life the generation counts the user's changes and no other."""
     manifest = manifests.topic("quiet", f"topic://{world.pulsar_namespace}/quiet", subscriptions=["a"])

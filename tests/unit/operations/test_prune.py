@@ -88,6 +88,7 @@ def test_r14_entries_behind_the_recorded_end_are_not_pruned_away() -> None:
 
 
 def test_r17_an_undrained_subscription_blocks() -> None:
+    """Hazard B4: one that nobody declared, too."""
     look = sealed_look({"reader": cursor("7:8", backlog=1), "done": cursor("7:9")})
     finding = _judge(look=look)
     assert finding == PruneFinding(0, "subscription reader has not drained it (1 entries left)", drained=False)

@@ -19,7 +19,14 @@ from scalable_topics.layout import (
     classic_segment_name,
 )
 from scalable_topics_operator.operations.protocols import Position
-from scalable_topics_operator.operations.rebuild import ID_GAP, UnfinishedSeal, Witness, next_unused_id, rebuild
+from scalable_topics_operator.operations.rebuild import (
+    ID_GAP,
+    UnfinishedSeal,
+    Witness,
+    next_unused_id,
+    outdated,
+    rebuild,
+)
 from tests.unit.layout.strategies import changes, unhurried
 from tests.unit.operations.builders import MADE_AT_MS, TOPIC, record_of, witness
 
@@ -297,6 +304,42 @@ def test_r11_a_hole_that_held_messages_needs_a_person() -> None:
     assert rebuilt.layout is None
     assert "no active segment covers [4000, ffff]" in rebuilt.problem
     assert not rebuilt.discard
+
+
+def test_r11_a_split_that_was_interrupted_is_rolled_back_whoever_sealed_its_parent() -> None:
+    """Somebody terminated the segment (hazard B1) that was being split, and only one child was made."""
+    parent, child, _ = _split_in_progress(parent_sealed=True)
+    rebuilt = rebuild([parent, child])
+    assert rebuilt.layout is not None
+    assert [segment.segment_id for segment in rebuilt.layout.active] == [0], "drift repair rolls it over"
+    assert rebuilt.discard == (child.topic,)
+
+
+def test_r11_a_child_that_is_missing_beside_one_that_was_written_to_needs_a_person() -> None:
+    parent, child, _ = _split_in_progress(parent_sealed=True, entries=1)
+    rebuilt = rebuild([parent, child])
+    assert rebuilt.layout is None
+    assert "no active segment covers [8000, ffff]" in rebuilt.problem
+
+
+@pytest.mark.parametrize(
+    ("next_segment_id", "uncommitted", "children_used", "parent_sealed", "expected"),
+    [
+        pytest.param(3, (), True, True, False, id="the record knows them"),
+        pytest.param(1, (), True, True, True, id="it does not, and they were written to"),
+        pytest.param(1, (), True, False, True, id="even if the seal came undone"),
+        pytest.param(1, (), False, True, True, id="their parent was sealed for them"),
+        pytest.param(1, (), False, False, False, id="a forgotten operation left them behind"),
+        pytest.param(3, (1, 2), False, True, False, id="the journal is about to make them"),
+        pytest.param(3, (1, 2), True, True, True, id="the journal says nobody knows them, and they were written to"),
+    ],
+)
+def test_r11_a_record_older_than_the_segments_is_recognised(
+    next_segment_id: int, uncommitted: tuple[int, ...], children_used: bool, parent_sealed: bool, expected: bool
+) -> None:
+    """A status restored from a backup would make the brokers repeat what was done since."""
+    topics = _split_in_progress(parent_sealed=parent_sealed, entries=int(children_used))
+    assert outdated(next_segment_id, uncommitted, topics) == expected
 
 
 def test_r11_nothing_to_rebuild_from() -> None:

@@ -1,0 +1,174 @@
+"""Stories of more than one fault, or of more than one object, that must end in one particular way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scalable_topics_operator.operations.journal import OperationKind, SubscriptionPhase
+from scalable_topics_operator.operations.requests import SplitRequest
+from tests.simulation.faults import Call, Fault, FaultKind, NoFaults
+from tests.simulation.model_store import TopicObject
+from tests.simulation.run import Run, check_end
+from tests.simulation.scripts import DELETED_WITH_ENTRY, EARLY, INTENT
+from tests.simulation.world import TOPIC, World
+
+
+class DyingAt(NoFaults):
+    """The process dies before the first call of a verb; the next one goes on."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+        self._died = False
+
+    def at(self, call: Call) -> Fault | None:
+        if self._died or call.verb != self._verb:
+            return None
+        self._died = True
+        return Fault(FaultKind.CRASH_BEFORE)
+
+
+def _phase(body: TopicObject, subscription: str) -> str:
+    return body.state.subscriptions[subscription].phase.value
+
+
+async def _split_topic() -> Run:
+    run = Run(World())
+    body = run.world.declare(replace(INTENT, initial_segments=1))
+    await run.settle()
+    run.world.ask(body, SplitRequest(0))
+    await run.settle()
+    return run
+
+
+async def test_r14_a_seal_that_a_rebuild_finds_undone_is_closed_at_once() -> None:
+    """Not only at the next drift check: until then the parent would take writes beside its children."""
+    run = await _split_topic()
+    world = run.world
+    body = world.objects[0]
+    assert body.state.layout is not None
+    parent = body.state.layout.segment(0)
+    assert world.broker.produce(world.name_of(body.state.layout.segment(1)))
+    world.broker.reopen(world.name_of(parent))
+    world.wipe(body)
+    run.restart()
+    await run.settle()
+    assert body.state.layout.segment(0).sealed_position == str(world.topic_of(parent).last_confirmed)
+    assert world.topic_of(parent).terminated
+
+
+async def test_r1_a_creation_that_lost_the_name_does_not_go_on_over_the_winners_data() -> None:
+    world = World()
+    run = Run(world)
+    loser = world.declare(INTENT)
+    world.plan = DyingAt("create_claim")
+    await run.settle_once(loser)
+    assert loser.state.operation is not None, "it died with its journal open and no claim"
+    winner = world.declare(INTENT)
+    await run.settle_once(winner)
+    for topic in world.segment_topics():
+        world.broker.produce(topic.name)
+    written = {topic.name: len(topic.entries) for topic in world.segment_topics()}
+    winner.deleting = True
+    await run.settle()
+    assert winner.gone
+    assert loser.state.layout is not None
+    assert loser.state.actions == (), "the layout was rebuilt, nothing was created"
+    assert {world.name_of(one) for one in loser.state.layout.active} == written.keys()
+    await run.calm()
+    check_end(world)
+
+
+async def test_r1_segments_of_another_installation_without_a_claim_are_not_taken() -> None:
+    world = World()
+    run = Run(world)
+    theirs = world.declare(INTENT, installation="installation-2")
+    await run.settle()
+    theirs.gone = True
+    for topic in world.segment_topics():
+        world.broker.produce(topic.name)
+    world.drop(TOPIC.persistent)
+    ours = world.declare(replace(INTENT, adopt=True))
+    await run.settle()
+    assert ours.standing.startswith(
+        "NameRefused: segments of ScalableTopic team/uid-1 of another operator installation"
+    )
+    assert ours.state.layout is None
+    assert TOPIC.persistent not in world.broker.topics, "their claim may still be put back"
+
+
+async def test_r31_nobody_takes_the_name_of_a_half_deleted_topic() -> None:
+    """Even when its claim was lost: it is put back before the first segment goes."""
+    run = await _split_topic()
+    world = run.world
+    going = world.objects[0]
+    world.writing = False
+    world.drop(TOPIC.persistent)
+    going.retain, going.deleting = False, True
+    world.plan = DyingAt("delete")
+    await run.settle_once(going)
+    assert going.state.operation is not None
+    assert going.state.operation.kind is OperationKind.DELETE
+    coming = world.declare(INTENT)
+    await run.settle_once(coming)
+    assert "already declared by ScalableTopic team/uid-1" in coming.standing
+    await run.settle()
+    assert going.gone
+    assert coming.state.layout is not None
+    assert len(world.segment_topics()) == 2, "only the new ones"
+
+
+async def test_r16_a_subscription_declared_again_while_it_is_deleted_begins_anew() -> None:
+    run = await _split_topic()
+    world = run.world
+    body = world.objects[0]
+    body.intent = replace(body.intent, subscriptions={"declared": EARLY, "again": DELETED_WITH_ENTRY})
+    await run.settle()
+    world.read_all()
+    body.intent = replace(body.intent, subscriptions={"declared": EARLY})
+    world.plan = DyingAt("unsubscribe")
+    await run.settle_once(body)
+    assert _phase(body, "again") == SubscriptionPhase.DELETING
+    body.intent = replace(body.intent, subscriptions={"declared": EARLY, "again": EARLY})
+    await run.settle_once(body)
+    assert _phase(body, "again") == SubscriptionPhase.ACTIVE
+    parent = world.topic_of(body.state.layout.segment(0)) if body.state.layout else None
+    assert parent is not None
+    assert parent.backlog("again") == len(parent.entries) > 0, "at earliest: nothing of the old position is left"
+
+
+@pytest.mark.parametrize("times", [1, 7])
+async def test_r14_a_seal_that_does_not_hold_is_tried_until_it_does(times: int) -> None:
+    """Hazard A1-26680, again and again: nothing is committed before, and nothing is undone."""
+    run = await _split_topic()
+    world = run.world
+    body = world.objects[0]
+    assert body.state.layout is not None
+    name = world.name_of(body.state.layout.segment(1))
+    world.ask(body, SplitRequest(1))
+    for _ in range(times):
+        world.broker.arm_reopening(name, 0)
+    await run.settle()
+    assert body.state.layout.epoch == 2
+    assert world.broker.topics[name].terminated
+    await run.calm()
+    check_end(world)
+
+
+async def test_r14_a_seal_that_never_holds_leaves_the_operation_open() -> None:
+    """R8: past its point of no return it waits, and goes on when the brokers let it."""
+    run = await _split_topic()
+    world = run.world
+    body = world.objects[0]
+    assert body.state.layout is not None
+    name = world.name_of(body.state.layout.segment(1))
+    world.ask(body, SplitRequest(1))
+    for _ in range(20):
+        world.broker.arm_reopening(name, 1)
+    await run.settle_once(body)
+    assert body.state.operation is not None
+    assert body.state.operation.step.value == "Sealing"
+    assert body.state.layout.epoch == 1, "nothing was committed"
+    await run.settle()
+    assert body.state.layout.epoch == 2
