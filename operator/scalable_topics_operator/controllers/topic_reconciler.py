@@ -21,6 +21,7 @@ from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.controllers.topic_finalizer import TopicFinalizer
 from scalable_topics_operator.controllers.topic_status import recorded_managed, with_intent, with_standing
 from scalable_topics_operator.controllers.topic_work import Stuck, TopicMemory, TopicWork, TopicWorkMaker
+from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import Verdict, judge_name
 from scalable_topics_operator.operations.create import NameRefused, establish
 from scalable_topics_operator.operations.desired import next_change
@@ -143,6 +144,7 @@ class TopicReconciler:
             await self._prune(work)
         else:
             problem = None
+        await publish(work.ctx)
         await self._show_done(work, problem)
 
     async def _establish(self, work: TopicWork) -> None:
@@ -222,6 +224,8 @@ class TopicReconciler:
             request=request,
         )
         self._drift_checked(work.memory)
+        # What clients can read is compared, too: somebody may have deleted or trimmed the layout topic.
+        work.memory.published.message = None
         if report.reopened:
             await self._finish_operations(work)
             work.memory.drift_due = 0.0

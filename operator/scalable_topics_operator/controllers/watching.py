@@ -38,9 +38,7 @@ def make_registry(
     return registry
 
 
-async def watch(
-    registry: kopf.OperatorRegistry, namespaces: Sequence[str], take_signals: Callable[[], None]
-) -> None:
+async def watch(registry: kopf.OperatorRegistry, namespaces: Sequence[str], take_signals: Callable[[], None]) -> None:
     """Watch until cancelled.
 
     Args:

@@ -34,6 +34,11 @@ def topic_path(topic: str, *rest: str) -> str:
     return "/admin/v2/persistent/" + _joined(topic_parts(topic) + rest)
 
 
+def produce_path(topic: str) -> str:
+    """`/topics/persistent/{tenant}/{namespace}/{topic}` of a full `persistent://` name: the REST producer."""
+    return "/topics/persistent/" + _joined(topic_parts(topic))
+
+
 def schema_path(topic: str, *rest: str) -> str:
     """`/admin/v2/schemas/{tenant}/{namespace}/{topic}/...` of a full `persistent://` name."""
     return "/admin/v2/schemas/" + _joined(topic_parts(topic) + rest)
