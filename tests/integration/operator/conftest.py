@@ -88,9 +88,7 @@ def pulsar_client(pulsar: PulsarAccess) -> Iterator[PulsarClient]:
 
 
 @pytest.fixture
-async def own_operator(
-    kube_environment: KubernetesAccess, tmp_path: Path
-) -> AsyncIterator[MakeOperator]:
+async def own_operator(kube_environment: KubernetesAccess, tmp_path: Path) -> AsyncIterator[MakeOperator]:
     """Makes operators of this test's own, each with a namespace of its own; not started yet, killed at the end."""
     made: list[RunningOperator] = []
 

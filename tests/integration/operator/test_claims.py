@@ -162,9 +162,7 @@ async def test_an_altered_claim_and_altered_properties_are_put_right(world: Worl
 
     async def restored() -> bool:
         properties = await world.pulsar.properties(plain_name)
-        return (
-            await _claim(world, "altered") == claim and properties.get("team") == "a" and "stray" not in properties
-        )
+        return await _claim(world, "altered") == claim and properties.get("team") == "a" and "stray" not in properties
 
     await eventually(restored, what="claim and properties are as declared")
     await world.change(TOPICS, "altered", {"properties": {"team": "c"}})
