@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 import aiohttp
 
+from tests.support.waiting import eventually
+
 _OK = 300
 
 
@@ -79,6 +81,15 @@ class PulsarView:
         found: dict[str, Any] = await self.call("GET", f"{_path(topic)}/stats?getPreciseBacklog=true")
         return found
 
+    async def entry_headers(self, topic: str, ledger_id: int, entry_id: int) -> dict[str, str]:
+        """What the broker tells of one stored entry in headers of its answer."""
+        if self._session is None:
+            raise RuntimeError("use PulsarView as a context manager")
+        url = f"{self._base}{_path(topic)}/ledger/{ledger_id}/entry/{entry_id}"
+        async with self._session.get(url) as response:
+            assert response.status < _OK, f"{topic} {ledger_id}:{entry_id}: {response.status}"
+            return dict(response.headers)
+
     async def create_topic(self, topic: str, properties: dict[str, str] | None = None) -> None:
         """Create an ordinary topic."""
         await self.call("PUT", _path(topic), properties or {})
@@ -86,6 +97,19 @@ class PulsarView:
     async def terminate(self, topic: str) -> Any:
         """Seal a topic."""
         return await self.call("POST", f"{_path(topic)}/terminate")
+
+    async def deduplicate(self, topic: str) -> None:
+        """Have the broker drop what producers send again; returns once it does."""
+        await self.call("POST", f"{_path(topic)}/deduplicationEnabled", True)
+
+        async def status() -> str:
+            return str((await self.stats(topic))["deduplicationStatus"])
+
+        await eventually(status, lambda found: found == "Enabled", what=f"deduplication of {topic} is on")
+
+    async def unload(self, topic: str) -> None:
+        """Have the broker let go of a topic; it is loaded again when it is used."""
+        await self.call("PUT", f"{_path(topic)}/unload")
 
     async def delete_topic(self, topic: str, *, force: bool = False) -> None:
         """Delete a topic."""

@@ -119,6 +119,10 @@ class OperationStatus(ApiModel):
     """Cursors every child gets."""
     next_segment_id: int = 0
     """First id not reserved once the journal was opened."""
+    announcements: int = 0
+    """How often the seal was announced (R13)."""
+    in_doubt: tuple[str, ...] = ()
+    """Producers still attached when the parents were to be sealed (R15)."""
     started_at: Timestamp
     """When it was opened."""
     request: RequestRef
@@ -189,6 +193,24 @@ class ActionStatus(ApiModel):
     """Who asked."""
 
 
+class SettledProducer(ApiModel):
+    """Where a producer in doubt stands in a sealed segment."""
+
+    name: str
+    """The producer's name."""
+    sequence_id: int
+    """Last sequence id stored under it; -1 for none."""
+
+
+class SettledSegment(ApiModel):
+    """A sealed segment that was left with producers in doubt (R15)."""
+
+    segment: SegmentId
+    """The segment."""
+    producers: Annotated[tuple[SettledProducer, ...], LIST_ATOMIC] = ()
+    """Where each stands."""
+
+
 class Report(ApiModel):
     """Something that needs a person's eye and stops nothing."""
 
@@ -233,5 +255,7 @@ class ScalableTopicStatus(ApiModel):
     """The last 20 operations, oldest first."""
     last_action: str | None = None
     """The last operation in a few words."""
+    settled: Annotated[tuple[SettledSegment, ...], LIST_ATOMIC] = ()
+    """What producers in doubt of sealed segments are told."""
     reports: Annotated[tuple[Report, ...], LIST_ATOMIC] = ()
     """What needs a person's eye and stops nothing."""

@@ -34,6 +34,7 @@ from scalable_topics_operator.controllers.topic_work import (
     TopicWork,
     TopicWorkMaker,
 )
+from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import Verdict, judge_name
 from scalable_topics_operator.operations.create import establish, rebuild_if_outdated
 from scalable_topics_operator.operations.desired import next_change
@@ -155,6 +156,7 @@ class TopicReconciler:
         else:
             problem = None
             await self._operations.show_waiting(work.key, f"ScalableTopic {work.key.name}: spec.paused is true")
+        await publish(work.ctx)
         await self._show_done(work, problem)
 
     async def _establish(self, work: TopicWork) -> None:
@@ -242,6 +244,8 @@ class TopicReconciler:
             request=request,
         )
         self._drift_checked(work.memory)
+        # What clients can read is compared, too: somebody may have deleted or trimmed the layout topic.
+        work.memory.published.message = None
         if report.reopened:
             await self._finish_operations(work)
             work.memory.drift_due = 0.0

@@ -27,7 +27,7 @@ from scalable_topics_operator.controllers.intents import topic_intent
 from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
 from scalable_topics_operator.controllers.topic_status import TopicFacts
 from scalable_topics_operator.controllers.topic_store import StatusTopicStore
-from scalable_topics_operator.operations.context import OperationContext, OperationSettings
+from scalable_topics_operator.operations.context import OperationContext, OperationSettings, Published
 from scalable_topics_operator.operations.journal import Request
 from scalable_topics_operator.operations.protocols import Claim, TopicBackend
 from scalable_topics_operator.telemetry.metrics import Metrics
@@ -59,6 +59,7 @@ class TopicMemory:
     Args:
         uid: of the object.
         opened_here: journals opened by this process (R8).
+        published: what clients were told last (R20).
         drift_due: monotonic time of the next drift check.
         prune_due: monotonic time of the next look for prunable segments.
         shown: the topic that the metrics show for it, if any.
@@ -68,6 +69,7 @@ class TopicMemory:
 
     uid: str
     opened_here: set[str] = field(default_factory=set)
+    published: Published = field(default_factory=Published)
     drift_due: float = 0.0
     prune_due: float = 0.0
     shown: str = ""
@@ -202,6 +204,7 @@ class TopicWorkMaker:
             report=_Reporter(self._events, body),
             term=SOLE_REPLICA_TERM,
             opened_here=memory.opened_here,
+            published=memory.published,
         )
         request = Request("ScalableTopic", key.name, metadata["uid"])
         moved_from = recorded if recorded and recorded != cluster_id else ""

@@ -125,6 +125,11 @@ class OperationSettings:
         seal_attempts: terminates tried before a seal is given back as unavailable.
         settle_window_seconds: how long a sealed segment stays readable for unknown sends (R15).
         force_delete_after_seconds: how long a delete waits for clients to leave (R19).
+        hold_seconds: how long producers hold after an announcement before they go on alone (R13).
+        hold_margin_seconds: the leader seals only as long before the end of the hold, else announces again.
+        publishers_wait_seconds: how long it waits for announced producers to leave.
+        publishers_look_seconds: between two looks whether they left.
+        settle_entries: entries of a sealed tail read at most for producers in doubt (R15).
         max_records: layout records at most; automatic operations stop at 80 % of it (R29).
     """
 
@@ -132,7 +137,19 @@ class OperationSettings:
     seal_attempts: int = 8
     settle_window_seconds: float = 600.0
     force_delete_after_seconds: float = 300.0
+    hold_seconds: float = 10.0
+    hold_margin_seconds: float = 2.0
+    publishers_wait_seconds: float = 2.0
+    publishers_look_seconds: float = 0.02
+    settle_entries: int = 2000
     max_records: int = 512
+
+
+@dataclass(slots=True)
+class Published:
+    """The message last known to be on the layout topic; None while that is not known."""
+
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +168,7 @@ class OperationContext:
         term: leadership term written into journals opened now (R5).
         opened_here: ids of journals opened by this process; any other open journal is a dead process's and
             is recovered (R8).
+        published: what clients were told last (R20).
     """
 
     topic: TopicName
@@ -163,6 +181,7 @@ class OperationContext:
     report: Report
     term: int
     opened_here: set[str]
+    published: Published
 
     def timestamp(self) -> str:
         """Now, as RFC 3339 with seconds."""

@@ -336,7 +336,7 @@ async def _sweep_one(ctx: OperationContext, stray: FoundSegment, findings: _Find
     if look.entries or look.producers:
         findings.add(
             "StraySegment",
-            f"{stray.topic} is not part of the layout but has {look.entries} entries and {look.producers} "
+            f"{stray.topic} is not part of the layout but has {look.entries} entries and {len(look.producers)} "
             "producers; somebody uses it directly",
         )
         return

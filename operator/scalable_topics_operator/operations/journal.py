@@ -35,6 +35,7 @@ class Step(StrEnum):
     """
 
     CREATING = "Creating"
+    ANNOUNCING = "Announcing"
     SEALING = "Sealing"
     ROLLING_BACK = "RollingBack"
     DELETING = "Deleting"
@@ -81,6 +82,8 @@ class Operation:
         started_at: RFC 3339.
         request: who asked.
         next_segment_id: first id not reserved once the journal was opened (R9).
+        announcements: how often its seal was announced (R13).
+        in_doubt: producers still attached to the parents when they were to be sealed, whose tails are settled (R15).
         result: how it will have ended once it is rolled back, if it is being rolled back.
         message: why it is being rolled back.
     """
@@ -95,6 +98,8 @@ class Operation:
     started_at: str
     request: Request
     next_segment_id: int
+    announcements: int = 0
+    in_doubt: tuple[str, ...] = ()
     result: Result | None = None
     message: str = ""
 
@@ -120,6 +125,10 @@ class Operation:
             "request": self.request.to_json(),
             "nextSegmentId": self.next_segment_id,
         }
+        if self.announcements:
+            data["announcements"] = self.announcements
+        if self.in_doubt:
+            data["inDoubt"] = list(self.in_doubt)
         if self.result:
             data["result"] = self.result.value
         if self.message:
@@ -148,6 +157,8 @@ class Operation:
             started_at=data["startedAt"],
             request=Request.from_json(data["request"]),
             next_segment_id=data["nextSegmentId"],
+            announcements=data.get("announcements", 0),
+            in_doubt=tuple(data.get("inDoubt", ())),
             result=Result(data["result"]) if data.get("result") else None,
             message=data.get("message", ""),
         )
@@ -243,6 +254,8 @@ class TopicState:
         subscriptions: declared subscriptions, by name.
         actions: the last 20 finished operations, oldest first.
         incarnation: changes when the layout was rebuilt rather than evolved (R12).
+        settled: for sealed segments that were left with producers in doubt, the last sequence id stored under each
+            producer's name, -1 for none (R15).
     """
 
     layout: SegmentLayout | None = None
@@ -251,6 +264,7 @@ class TopicState:
     subscriptions: Mapping[str, SubscriptionState] = field(default_factory=dict)
     actions: tuple[Action, ...] = ()
     incarnation: str = ""
+    settled: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
     def finished(self, action: Action) -> TopicState:
         """This state with the journal closed and `action` in the history."""
@@ -264,7 +278,7 @@ class TopicState:
         )
 
 
-_OWNED = ("layout", "operation", "deleting", "subscriptions", "actions", "incarnation")
+_OWNED = ("layout", "operation", "deleting", "subscriptions", "actions", "incarnation", "settled")
 
 
 def read_state(status: Mapping[str, Any]) -> TopicState:
@@ -288,6 +302,10 @@ def read_state(status: Mapping[str, Any]) -> TopicState:
         },
         actions=tuple(Action.from_json(entry) for entry in status.get("actions", ())),
         incarnation=status.get("incarnation", ""),
+        settled={
+            entry["segment"]: {producer["name"]: producer["sequenceId"] for producer in entry["producers"]}
+            for entry in status.get("settled", ())
+        },
     )
 
 
@@ -308,7 +326,23 @@ def write_state(status: Mapping[str, Any], state: TopicState) -> dict[str, Any]:
         result["actions"] = [action.to_json() for action in state.actions]
     if state.incarnation:
         result["incarnation"] = state.incarnation
+    settled = _settled_json(state)
+    if settled:
+        result["settled"] = settled
     return result
+
+
+def _settled_json(state: TopicState) -> list[dict[str, Any]]:
+    """What was settled, as long as its segment is in the layout."""
+    kept = state.layout.segments if state.layout else {}
+    return [
+        {
+            "segment": segment_id,
+            "producers": [{"name": name, "sequenceId": last} for name, last in sorted(producers.items())],
+        }
+        for segment_id, producers in sorted(state.settled.items())
+        if segment_id in kept
+    ]
 
 
 def _subscription_json(entry: SubscriptionState) -> dict[str, Any]:

@@ -6,7 +6,7 @@ operations, which therefore run unchanged over a real broker and over a model of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -197,7 +197,7 @@ class SegmentLook:
         last_confirmed: its last entry.
         pending_adds: writes neither acknowledged nor failed (hazard A1-26678).
         entries: entries it holds.
-        producers: producers attached.
+        producers: names of the producers attached.
         cursors: by subscription name.
     """
 
@@ -205,7 +205,7 @@ class SegmentLook:
     last_confirmed: Position
     pending_adds: int
     entries: int
-    producers: int
+    producers: frozenset[str]
     cursors: Mapping[str, CursorLook]
 
     @property
@@ -217,6 +217,19 @@ class SegmentLook:
     def counting(self) -> frozenset[str]:
         """Names of the cursors that count (R16)."""
         return frozenset(name for name, cursor in self.cursors.items() if cursor.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class TailEntry:
+    """One entry of a segment's log.
+
+    Args:
+        producer: name of the producer that sent it.
+        last_sequence_id: sequence id of its last message; a batch carries that of its first.
+    """
+
+    producer: str
+    last_sequence_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +286,18 @@ class TopicBackend(Protocol):
 
     async def delete_claim(self, topic: TopicName) -> None:
         """Delete the base-name topic; quiet when it is gone."""
+
+    async def publish_layout(self, topic: TopicName, message: str) -> None:
+        """Append a message to the layout topic, making the topic if it is missing (R20)."""
+
+    async def published_layout(self, topic: TopicName) -> str | None:
+        """The latest message of the layout topic; None if there is none."""
+
+    async def delete_layout_topic(self, topic: TopicName) -> None:
+        """Delete the layout topic with whoever reads it; quiet when it is gone."""
+
+    def tail_entries(self, segment_topic: str, count: int) -> AsyncIterator[TailEntry]:
+        """Entries of a sealed segment from its end backwards, `count` at most. Raises TopicMissing."""
 
     async def topic_properties(self, topic: TopicName) -> Mapping[str, str]:
         """The user's properties stored with the claim. Raises TopicMissing."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from scalable_topics.layout import CreatedBy, PlannedSegment, Segment, SegmentChange, SegmentLayout
+from scalable_topics_operator.operations.announce import announce_until_quiet, publish, settle_tail
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing
 from scalable_topics_operator.operations.journal import (
@@ -73,12 +74,29 @@ async def advance_reshape(ctx: OperationContext, operation: Operation) -> None:
             except BackendRefused as refusal:
                 operation = await _turn_back(ctx, operation, Result.FAILED, str(refusal))
             else:
-                operation = replace(operation, step=Step.SEALING)
+                operation = replace(operation, step=Step.ANNOUNCING, announcements=1)
                 await ctx.store.commit(replace(ctx.store.state, operation=operation))
+    if operation.step is Step.ANNOUNCING:
+        operation = await _announce(ctx, operation)
     if operation.step is Step.ROLLING_BACK:
         await _roll_back(ctx, operation)
-        return
-    await _seal_and_commit(ctx, operation)
+    else:
+        await _seal_and_commit(ctx, operation)
+    await publish(ctx)
+
+
+async def _announce(ctx: OperationContext, operation: Operation) -> Operation:
+    """Announce the seal, then write the point of no return; a dead process's announcement is called off."""
+    if operation.id not in ctx.opened_here:
+        return await _turn_back(ctx, operation, Result.ROLLED_BACK, "the operator restarted before the seal")
+    layout = _layout(ctx)
+    try:
+        operation = await announce_until_quiet(ctx, operation, [layout.segment(parent) for parent in operation.parents])
+    except BackendRefused as refusal:
+        return await _turn_back(ctx, operation, Result.FAILED, str(refusal))
+    operation = replace(operation, step=Step.SEALING)
+    await ctx.store.commit(replace(ctx.store.state, operation=operation))
+    return operation
 
 
 async def create_children(ctx: OperationContext, operation: Operation) -> None:
@@ -139,9 +157,11 @@ async def _seal_and_commit(ctx: OperationContext, operation: Operation) -> None:
     layout = _layout(ctx)
     parents = [layout.segment(parent) for parent in operation.parents]
     positions: dict[int, str] = {}
+    settled: dict[int, dict[str, int]] = {}
     # One after the other, as pip-468 has it: a merge never has one parent sealed long before its sibling.
     for parent in parents:
-        position = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, parent))
+        topic = ctx.backend.segment_topic(ctx.topic, parent)
+        position = await seal_segment(ctx, topic)
         if position is None:
             await ctx.report(
                 "SegmentMissing",
@@ -150,6 +170,7 @@ async def _seal_and_commit(ctx: OperationContext, operation: Operation) -> None:
             )
         else:
             positions[parent.segment_id] = str(position)
+            settled[parent.segment_id] = await settle_tail(ctx, topic, operation.in_doubt)
     subscriptions = await discover_subscriptions(ctx, parents)
     change = SegmentChange(kind=_CREATED_BY[operation.kind], parent_ids=operation.parents, children=operation.children)
     committed = layout.apply(change, now_ms=ctx.clock.now_ms(), sealed_positions=positions)
@@ -169,7 +190,8 @@ async def _seal_and_commit(ctx: OperationContext, operation: Operation) -> None:
         result=Result.SUCCEEDED,
         request=operation.request,
     )
-    await ctx.store.commit(replace(ctx.store.state, layout=committed).finished(action))
+    kept = {**ctx.store.state.settled, **{segment: last for segment, last in settled.items() if last}}
+    await ctx.store.commit(replace(ctx.store.state, layout=committed, settled=kept).finished(action))
     ctx.opened_here.discard(operation.id)
 
 

@@ -50,6 +50,7 @@ async def delete_topic(ctx: OperationContext, request: Request) -> None:
             await ctx.backend.take_claim(ctx.topic, ctx.claim)
         await _journal_delete(ctx, request)
     await concurrently(ctx.backend.delete_segment(topic) for topic in topics)
+    await ctx.backend.delete_layout_topic(ctx.topic)
     await ctx.backend.delete_claim(ctx.topic)
 
 
@@ -71,7 +72,7 @@ async def _refuse_while_used(ctx: OperationContext, topics: list[str]) -> None:
             look = await ctx.backend.look(topic)
         except TopicMissing:
             return 0, 0
-        return look.producers, look.consumers
+        return len(look.producers), look.consumers
 
     counts = await concurrently(clients(topic) for topic in topics)
     producers, consumers = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)

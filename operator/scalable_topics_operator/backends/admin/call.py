@@ -55,6 +55,7 @@ class Answer:
         reason: the server's explanation if it is not.
         location: where a redirect leads.
         retry_after: the `Retry-After` header.
+        message_headers: what the server tells of a message, by the lower-case rest of `X-Pulsar-…` names.
     """
 
     status: int
@@ -62,6 +63,7 @@ class Answer:
     reason: str = ""
     location: str = ""
     retry_after: str | None = None
+    message_headers: Mapping[str, str] = field(default_factory=dict)
 
     def json(self, what: str) -> Any:
         """The body as JSON, None if it is empty. Raises BackendUnavailable, naming `what`, if it is not JSON."""

@@ -43,6 +43,11 @@ def subscription_path(topic: str, subscription: str, *rest: str) -> str:
     return "/admin/v2/persistent/" + _joined(parts)
 
 
+def produce_path(topic: str) -> str:
+    """`/topics/persistent/{tenant}/{namespace}/{topic}` of a full `persistent://` name: the REST producer."""
+    return "/topics/persistent/" + _joined(topic_parts(topic))
+
+
 def schema_path(topic: str, *rest: str) -> str:
     """`/admin/v2/schemas/{tenant}/{namespace}/{topic}/...` of a full `persistent://` name.
 

@@ -7,6 +7,7 @@ from typing import Self
 
 from scalable_topics_operator.backends.admin.cluster_api import ClusterApi, ClusterProbe
 from scalable_topics_operator.backends.admin.http import AdminHttp
+from scalable_topics_operator.backends.admin.message_api import MessageApi
 from scalable_topics_operator.backends.admin.namespace_api import NamespaceApi
 from scalable_topics_operator.backends.admin.schema_api import SchemaApi
 from scalable_topics_operator.backends.admin.topic_api import TopicApi
@@ -27,6 +28,7 @@ class PulsarAdmin:
         self.topics = TopicApi(http)
         self.topic_policies = TopicPolicyApi(http)
         self.schemas = SchemaApi(http)
+        self.messages = MessageApi(http)
 
     async def __aenter__(self) -> Self:
         return self

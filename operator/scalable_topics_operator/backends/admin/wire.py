@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+from collections.abc import Mapping
 
 import aiohttp
 from aiohttp import ClientHandlerType, ClientMiddlewareType
@@ -16,6 +17,7 @@ from scalable_topics_operator.backends.admin.origins import Origin
 from scalable_topics_operator.backends.admin.reasons import plain, reason_of
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
 
+_MESSAGE_HEADER = "x-pulsar-"
 _ERROR_BODY_BYTES = 64 * 1024
 
 
@@ -120,7 +122,7 @@ class Wire:
                 break
         text = bytes(body[:limit]).decode("utf-8", "replace")
         if not failed:
-            return Answer(response.status, text)
+            return Answer(response.status, text, message_headers=_message_headers(response.headers))
         return Answer(
             response.status,
             reason=reason_of(response.status, response.content_type, _scrubbed(text, credentials)),
@@ -177,3 +179,11 @@ def _scrubbed(text: str, credentials: Credentials) -> str:
         if secret:
             text = text.replace(secret, "[redacted]")
     return text
+
+
+def _message_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name.lower().removeprefix(_MESSAGE_HEADER): value
+        for name, value in headers.items()
+        if name.lower().startswith(_MESSAGE_HEADER)
+    }

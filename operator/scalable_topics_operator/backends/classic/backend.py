@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
 from scalable_topics.layout import Segment, TopicName, classic_segment_name
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicy
 from scalable_topics_operator.backends.classic.claims import Claims
 from scalable_topics_operator.backends.classic.cursors import ensure_cursors
+from scalable_topics_operator.backends.classic.layout_topic import LayoutTopic
 from scalable_topics_operator.backends.classic.listing import SegmentListing
 from scalable_topics_operator.backends.classic.look import look_from
 from scalable_topics_operator.backends.classic.permissions import GrantKeeper
@@ -19,6 +20,7 @@ from scalable_topics_operator.backends.classic.schemas import first_schemas
 from scalable_topics_operator.backends.classic.segment_record import record_of
 from scalable_topics_operator.backends.classic.segments import SegmentMaker
 from scalable_topics_operator.backends.classic.settling import Settling
+from scalable_topics_operator.backends.classic.tail import tail_entries
 from scalable_topics_operator.operations.errors import NamespaceMissing, TopicMissing
 from scalable_topics_operator.operations.protocols import (
     Claim,
@@ -30,6 +32,7 @@ from scalable_topics_operator.operations.protocols import (
     SegmentPolicies,
     SegmentRecord,
     SegmentSetup,
+    TailEntry,
 )
 
 KIND = "Classic"
@@ -59,6 +62,7 @@ class ClassicBackend:
         self._grants = GrantKeeper(admin, settling)
         self._segments = SegmentMaker(admin, self._protection, self._policies, self._grants)
         self._listing = SegmentListing(admin)
+        self._layouts = LayoutTopic(admin, self._protection, settling)
 
     @property
     def kind(self) -> str:
@@ -93,6 +97,22 @@ class ClassicBackend:
     async def delete_claim(self, topic: TopicName) -> None:
         """Delete the base-name topic; quiet when it is gone. Raises ClientsAttached."""
         await self._claims.delete(topic)
+
+    async def publish_layout(self, topic: TopicName, message: str) -> None:
+        """Append a message to the layout topic, making the topic if it is missing (R20)."""
+        await self._layouts.publish(topic, message)
+
+    async def published_layout(self, topic: TopicName) -> str | None:
+        """The latest message of the layout topic; None if there is none."""
+        return await self._layouts.latest(topic)
+
+    async def delete_layout_topic(self, topic: TopicName) -> None:
+        """Delete the layout topic with whoever reads it; quiet when it is gone."""
+        await self._layouts.delete(topic)
+
+    def tail_entries(self, segment_topic: str, count: int) -> AsyncIterator[TailEntry]:
+        """Entries of a sealed segment from its end backwards, `count` at most. Raises TopicMissing."""
+        return tail_entries(self._admin, segment_topic, count)
 
     async def topic_properties(self, topic: TopicName) -> Mapping[str, str]:
         """The user's properties stored with the claim. Raises TopicMissing."""

@@ -32,7 +32,7 @@ def look_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str,
             last_confirmed=Position.parse(internal_stats["lastConfirmedEntry"]),
             pending_adds=int(internal_stats["pendingAddEntriesCount"]),
             entries=int(internal_stats["numberOfEntries"]),
-            producers=len(stats["publishers"]),
+            producers=frozenset(str(publisher["producerName"]) for publisher in stats["publishers"]),
             cursors={
                 name: _cursor(name, subscription, cursors[name])
                 for name, subscription in stats["subscriptions"].items()

@@ -1,0 +1,68 @@
+"""Which segments a queue consumer is attached to, and how much each may prefetch (docs/contract.md). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scalable_topics.sdk.layout_message import FollowedSegment, LayoutMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Attach to a segment.
+
+    Args:
+        segment: the segment.
+        prefetch: messages that may wait here for the application, 1 or more.
+        from_earliest: start at the earliest message if the subscription has no cursor here: always where the segment
+            appeared while the consumer was there, since everything in it is new to the subscription.
+    """
+
+    segment: FollowedSegment
+    prefetch: int
+    from_earliest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """Detach from a segment that left the layout: the subscription is through with it."""
+
+    segment_id: int
+
+
+class Attachments:
+    """The attachments of one consumer.
+
+    Segments that come later must be fed from the same budget, and a prefetch cannot be changed while a consumer is
+    attached. So a layout's new segments share half of what is left, and what detached segments had comes back.
+
+    Args:
+        budget: messages that may wait for the application, over all segments; each segment gets at least one.
+        from_earliest: whether a new subscription starts at the earliest message.
+    """
+
+    def __init__(self, budget: int, *, from_earliest: bool) -> None:
+        self._left = budget
+        self._from_earliest = from_earliest
+        self._prefetch: dict[int, int] = {}
+        self._topics: dict[int, str] = {}
+
+    def follow(self, message: LayoutMessage) -> list[Attach | Detach]:
+        """What to do for a layout; detach before attaching."""
+        is_first = not self._prefetch
+        gone = [
+            segment_id
+            for segment_id, topic in self._topics.items()
+            if segment_id not in message.segments or message.segments[segment_id].topic != topic
+        ]
+        for segment_id in gone:
+            self._left += self._prefetch.pop(segment_id)
+            del self._topics[segment_id]
+        new = [segment for segment_id, segment in message.segments.items() if segment_id not in self._topics]
+        share = max(1, self._left // (2 * len(new))) if new else 0
+        for segment in new:
+            self._topics[segment.segment_id] = segment.topic
+            self._prefetch[segment.segment_id] = share
+            self._left -= share
+        attach = [Attach(segment, share, self._from_earliest or not is_first) for segment in new]
+        return [*(Detach(segment_id) for segment_id in gone), *attach]

@@ -1,0 +1,157 @@
+"""The client: connections to Pulsar, shared by what it makes."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Any, Self
+
+import pulsar
+
+from scalable_topics.layout import LayoutError, TopicName, validate_scalable_name
+from scalable_topics.sdk.blocking_calls import BlockingCalls
+from scalable_topics.sdk.errors import ClientError, ClosedError
+from scalable_topics.sdk.layout_follower import LayoutFollower
+from scalable_topics.sdk.options import ConnectionOptions, ProducerOptions, QueueConsumerOptions
+from scalable_topics.sdk.producer import Producer
+from scalable_topics.sdk.queue_consumer import QueueConsumer
+from scalable_topics.sdk.segment_connections import SegmentConnections
+
+
+class Client:
+    """Makes producers and queue consumers on scalable topics of a Classic connection. Belongs to one event loop.
+
+    Args:
+        service_url: `pulsar://` or `pulsar+ssl://` address.
+        authentication: a `pulsar.Authentication`.
+        connection: further settings of `ConnectionOptions`, by name.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    def __init__(self, service_url: str, authentication: Any = None, **connection: Any) -> None:
+        self._options = ConnectionOptions(service_url, authentication, **connection)
+        self._threads = BlockingCalls()
+        self._connections = SegmentConnections(self._options, self._options.producer_connections)
+        self._followers: dict[TopicName, tuple[LayoutFollower, int]] = {}
+        self._parts: set[Producer | QueueConsumer] = set()
+        self._is_closed = False
+
+    async def producer(self, topic: str, *, schema: Any = None, **options: Any) -> Producer:
+        """Make a producer.
+
+        Args:
+            topic: `topic://t/ns/x`, `persistent://t/ns/x`, `t/ns/x`, or `x` for `public/default/x` (pip-475).
+            schema: a `pulsar.schema.Schema`; None sends bytes.
+            options: settings of `ProducerOptions`, by name.
+
+        Raises:
+            ClientError: the name is not one of a scalable topic.
+            ScalableTopicNotFoundError: there is no such topic.
+            ConnectError: it cannot be written to.
+            ValueError: a setting is out of range.
+        """
+        producer_options = ProducerOptions(**options)
+        name = self._parse(topic)
+        producer = Producer(
+            name,
+            follower=self._follow(name),
+            connections=self._connections,
+            connection=self._options,
+            options=producer_options,
+            schema=pulsar.schema.BytesSchema() if schema is None else schema,
+            threads=self._threads,
+            closed=self._forget,
+        )
+        self._parts.add(producer)
+        try:
+            await producer.start()
+        except BaseException:
+            await producer.close(0)
+            raise
+        return producer
+
+    async def queue_consumer(
+        self, topic: str, subscription: str, *, schema: Any = None, **options: Any
+    ) -> QueueConsumer:
+        """Make a queue consumer, attached to all segments.
+
+        Args:
+            topic: as for `producer`.
+            subscription: name of the subscription; made where it does not exist.
+            schema: a `pulsar.schema.Schema`; None receives bytes.
+            options: settings of `QueueConsumerOptions`, by name.
+
+        Raises:
+            ClientError: the name is not one of a scalable topic, or the subscription's is empty.
+            ScalableTopicNotFoundError: there is no such topic.
+            ConnectError: it cannot be read.
+            ValueError: a setting is out of range.
+        """
+        consumer_options = QueueConsumerOptions(**options)
+        name = self._parse(topic)
+        if not subscription:
+            raise ClientError("a subscription needs a name")
+        consumer = QueueConsumer(
+            name,
+            subscription,
+            follower=self._follow(name),
+            connection=self._options,
+            options=consumer_options,
+            schema=pulsar.schema.BytesSchema() if schema is None else schema,
+            threads=self._threads,
+            closed=self._forget,
+        )
+        self._parts.add(consumer)
+        try:
+            await consumer.start()
+        except BaseException:
+            await consumer.close()
+            raise
+        return consumer
+
+    async def close(self) -> None:
+        """Close everything it made, then the connections."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        await asyncio.gather(*(part.close() for part in tuple(self._parts)))
+        for follower, _ in tuple(self._followers.values()):
+            await follower.close()
+        self._followers.clear()
+        await self._threads.run(self._connections.close)
+        self._threads.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _parse(self, topic: str) -> TopicName:
+        if self._is_closed:
+            raise ClosedError("the client is closed")
+        try:
+            name = TopicName.parse(topic)
+            validate_scalable_name(name)
+        except LayoutError as error:
+            raise ClientError(str(error)) from None
+        return name
+
+    def _follow(self, topic: TopicName) -> LayoutFollower:
+        follower, users = self._followers.get(topic) or (LayoutFollower(topic, self._options), 0)
+        self._followers[topic] = (follower, users + 1)
+        return follower
+
+    async def _forget(self, part: Producer | QueueConsumer) -> None:
+        self._parts.discard(part)
+        topic = part.topic_name
+        follower, users = self._followers[topic]
+        if users > 1:
+            self._followers[topic] = (follower, users - 1)
+        else:
+            del self._followers[topic]
+            await follower.close()

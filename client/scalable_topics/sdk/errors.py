@@ -1,0 +1,39 @@
+"""Errors of the client library: whatever it raises to an application is a `ClientError`."""
+
+from __future__ import annotations
+
+
+class ClientError(Exception):
+    """Something the client library refuses or could not do; the text names the topic and the reason."""
+
+
+class ScalableTopicNotFoundError(ClientError):
+    """There is no such scalable topic that this library can use."""
+
+
+class LayoutMessageError(ClientError):
+    """A message of the layout topic that this release cannot follow: malformed, or of a later version."""
+
+
+class ConnectError(ClientError):
+    """A producer, consumer or reader could not be attached: access denied, unreachable, incompatible schema."""
+
+
+class ClosedError(ClientError):
+    """The client, producer or consumer is closed."""
+
+
+class QueueFullError(ClientError):
+    """`send_nowait` was called while as many messages or bytes are pending as the producer's bounds allow."""
+
+
+class SendError(ClientError):
+    """A message was not stored, and will not be: it is too big, for instance, or cannot be encoded."""
+
+
+class SendTimeoutError(SendError):
+    """A message was not handed to a broker within the send timeout; it is not stored, and will not be."""
+
+
+class SendOutcomeUnknownError(ClientError):
+    """Whether a message is stored could not be found out within the send timeout; sending it again may duplicate it."""

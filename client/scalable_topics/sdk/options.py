@@ -1,0 +1,235 @@
+"""Settings of clients, producers and queue consumers; each is checked when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulsar
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """How Pulsar is reached; passed through to pulsar-client.
+
+    Args:
+        service_url: `pulsar://` or `pulsar+ssl://` address.
+        authentication: a `pulsar.Authentication`.
+        tls_trust_certs_file_path: CA bundle; None for certifi's.
+        tls_allow_insecure_connection: accept any certificate.
+        tls_validate_hostname: check the host name of the certificate.
+        listener_name: advertised listener to use.
+        operation_timeout_seconds: of attaching, closing and looking up; whole seconds, 1 or more.
+        connection_timeout_ms: of a TCP connection.
+        producer_connections: pulsar-clients for the producers, each with a thread and a connection a broker, 1 or more;
+            with fewer than there are active segments, a send refused by a sealed one disturbs those that share its
+            connection.
+        log_level: of pulsar-client's own log, which goes to standard output.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    service_url: str
+    authentication: Any = None
+    tls_trust_certs_file_path: str | None = None
+    tls_allow_insecure_connection: bool = False
+    tls_validate_hostname: bool = True
+    listener_name: str | None = None
+    operation_timeout_seconds: int = 30
+    connection_timeout_ms: int = 10_000
+    producer_connections: int = 16
+    log_level: Any = pulsar.LoggerLevel.Error
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "operation_timeout_seconds", "connection_timeout_ms", "producer_connections")
+
+    def connect(self) -> pulsar.Client:
+        """A new pulsar-client, with connections of its own. Does not block: it connects when it is used."""
+        return pulsar.Client(
+            self.service_url,
+            authentication=self.authentication,
+            operation_timeout_seconds=self.operation_timeout_seconds,
+            connection_timeout_ms=self.connection_timeout_ms,
+            tls_trust_certs_file_path=self.tls_trust_certs_file_path,
+            tls_allow_insecure_connection=self.tls_allow_insecure_connection,
+            tls_validate_hostname=self.tls_validate_hostname,
+            listener_name=self.listener_name,
+            logger=pulsar.ConsoleLogger(self.log_level),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerOptions:
+    """How a producer sends.
+
+    Args:
+        batching_enabled: put messages that follow each other closely into one entry.
+        batching_max_messages: messages of a batch, 1 or more.
+        batching_max_bytes: bytes of a batch, 1 or more.
+        batching_max_publish_delay_ms: how long a message waits for company, 1 or more.
+        compression_type: a `pulsar.CompressionType`.
+        max_pending_messages: sends without an outcome, held ones included, 1 or more; further ones wait.
+        max_pending_bytes: payload of the same, 1 or more.
+        send_timeout_seconds: after this long without an outcome the application is told so; above 0.
+        properties: of the producer, shown in the broker's statistics.
+        encryption_key: name of the public key that payloads are encrypted with.
+        crypto_key_reader: a `pulsar.CryptoKeyReader`.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    batching_enabled: bool = True
+    batching_max_messages: int = 1000
+    batching_max_bytes: int = 128 * 1024
+    batching_max_publish_delay_ms: int = 5
+    compression_type: Any = pulsar.CompressionType.NONE
+    max_pending_messages: int = 20_000
+    max_pending_bytes: int = 64 * 1024 * 1024
+    send_timeout_seconds: float = 120.0
+    properties: Mapping[str, str] = field(default_factory=dict)
+    encryption_key: str | None = None
+    crypto_key_reader: Any = None
+
+    def __post_init__(self) -> None:
+        _at_least(
+            self,
+            1,
+            "batching_max_messages",
+            "batching_max_bytes",
+            "batching_max_publish_delay_ms",
+            "max_pending_messages",
+            "max_pending_bytes",
+        )
+        if not self.send_timeout_seconds > 0:
+            raise ValueError(f"send_timeout_seconds is {self.send_timeout_seconds}; it must be above 0")
+
+    def create(self, client: pulsar.Client, topic: str, name: str, schema: Any) -> pulsar.Producer:
+        """Attach a producer to a segment's topic. Blocks.
+
+        The library keeps the bounds and the time itself, so pulsar-client gets none: with its own send timeout it would
+        give up messages whose outcome is unknown, and it re-sends what was in flight when a connection returns.
+        """
+        return client.create_producer(
+            topic,
+            producer_name=name,
+            schema=schema,
+            send_timeout_millis=0,
+            max_pending_messages=0,
+            compression_type=self.compression_type,
+            batching_enabled=self.batching_enabled,
+            batching_max_messages=self.batching_max_messages,
+            batching_max_allowed_size_in_bytes=self.batching_max_bytes,
+            batching_max_publish_delay_ms=self.batching_max_publish_delay_ms,
+            properties=dict(self.properties) or None,
+            encryption_key=self.encryption_key,
+            crypto_key_reader=self.crypto_key_reader,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterPolicy:
+    """What becomes of messages that are delivered again and again.
+
+    Args:
+        max_redeliver_count: deliveries after the first before a message is given up, 1 or more.
+        topic: full name of an ordinary topic to put it on; None is `{topic}-{subscription}-DLQ` beside the scalable
+            topic, whatever segment the message is from (R24).
+        initial_subscription: subscription made with that topic, so that nothing on it is lost; None makes none.
+
+    Raises:
+        ValueError: the number is out of range.
+    """
+
+    max_redeliver_count: int
+    topic: str | None = None
+    initial_subscription: str | None = None
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "max_redeliver_count")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueConsumerOptions:
+    """How a queue consumer receives.
+
+    Args:
+        initial_position: where a new subscription starts, a `pulsar.InitialPosition`; an existing one goes on where it
+            was, and segments that appear later are always read from their beginning.
+        receiver_queue_size: messages that wait here for the application, over all segments, 1 or more; every segment
+            may have at least one in pulsar-client and one here.
+        consumer_name: shown in the broker's statistics; None is chosen by the broker.
+        negative_ack_redelivery_delay_ms: after this long a negatively acknowledged message comes again, 0 or more.
+        unacked_messages_timeout_ms: after this long without acknowledgement a message comes again, 10,000 or more;
+            None for never.
+        batch_index_ack_enabled: acknowledge within batches, where brokers have it switched on; else a batch comes again
+            as a whole until all of it is acknowledged.
+        dead_letter_policy: what becomes of messages delivered too often; None delivers them for ever.
+        properties: of the consumer, shown in the broker's statistics.
+        crypto_key_reader: a `pulsar.CryptoKeyReader`.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    initial_position: Any = pulsar.InitialPosition.Latest
+    receiver_queue_size: int = 1000
+    consumer_name: str | None = None
+    negative_ack_redelivery_delay_ms: int = 60_000
+    unacked_messages_timeout_ms: int | None = None
+    batch_index_ack_enabled: bool = True
+    dead_letter_policy: DeadLetterPolicy | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    crypto_key_reader: Any = None
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "receiver_queue_size")
+        _at_least(self, 0, "negative_ack_redelivery_delay_ms")
+        if self.unacked_messages_timeout_ms is not None:
+            _at_least(self, 10_000, "unacked_messages_timeout_ms")
+
+    def subscribe(
+        self,
+        client: pulsar.Client,
+        topic: str,
+        subscription: str,
+        *,
+        dead_letter_topic: str,
+        from_earliest: bool,
+        receiver_queue_size: int,
+        schema: Any,
+        listener: Callable[[Any, pulsar.Message], None],
+    ) -> Any:
+        """Attach a consumer to a segment's topic. Blocks. The listener is called in a thread of pulsar-client."""
+        dead_letters = self.dead_letter_policy
+        return client.subscribe(
+            topic,
+            subscription,
+            consumer_type=pulsar.ConsumerType.Shared,
+            schema=schema,
+            message_listener=listener,
+            receiver_queue_size=receiver_queue_size,
+            consumer_name=self.consumer_name,
+            unacked_messages_timeout_ms=self.unacked_messages_timeout_ms,
+            negative_ack_redelivery_delay_ms=self.negative_ack_redelivery_delay_ms,
+            properties=dict(self.properties) or None,
+            initial_position=pulsar.InitialPosition.Earliest if from_earliest else pulsar.InitialPosition.Latest,
+            crypto_key_reader=self.crypto_key_reader,
+            batch_index_ack_enabled=self.batch_index_ack_enabled,
+            dead_letter_policy=None
+            if dead_letters is None
+            else pulsar.ConsumerDeadLetterPolicy(
+                dead_letters.max_redeliver_count,
+                dead_letters.topic or dead_letter_topic,
+                dead_letters.initial_subscription,
+            ),
+        )
+
+
+def _at_least(options: object, least: int, *names: str) -> None:
+    for name in names:
+        value = getattr(options, name)
+        if value < least:
+            raise ValueError(f"{name} is {value}; it must be {least} or more")

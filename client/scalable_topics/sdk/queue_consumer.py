@@ -1,0 +1,248 @@
+"""A queue consumer on a scalable topic (pip-468, docs/contract.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+import pulsar
+
+from scalable_topics.layout import TopicName
+from scalable_topics.sdk.arrivals import Arrivals
+from scalable_topics.sdk.attachments import Attach, Attachments, Detach
+from scalable_topics.sdk.blocking_calls import BlockingCalls
+from scalable_topics.sdk.errors import ClientError, ClosedError, ConnectError
+from scalable_topics.sdk.layout_follower import LayoutFollower
+from scalable_topics.sdk.layout_message import LayoutMessage
+from scalable_topics.sdk.message_id import MessageId
+from scalable_topics.sdk.options import ConnectionOptions, QueueConsumerOptions
+from scalable_topics.sdk.received_message import ReceivedMessage
+from scalable_topics.sdk.segment_consumer import Received, SegmentConsumer
+
+
+class QueueConsumer:
+    """Receives the messages of a subscription, shared with its other consumers and in no particular order; made by
+    `Client.queue_consumer`. Belongs to one event loop.
+
+    It is attached to every segment of the layout, sealed ones included, until the subscription is through with them.
+    """
+
+    def __init__(
+        self,
+        topic: TopicName,
+        subscription: str,
+        *,
+        follower: LayoutFollower,
+        connection: ConnectionOptions,
+        options: QueueConsumerOptions,
+        schema: Any,
+        threads: BlockingCalls,
+        closed: Callable[[QueueConsumer], Awaitable[None]],
+    ) -> None:
+        self._topic = topic
+        self._subscription = subscription
+        self._follower = follower
+        self._connection = connection
+        self._options = options
+        self._schema = schema
+        self._threads = threads
+        self._tell_closed = closed
+        self._attachments = Attachments(
+            options.receiver_queue_size, from_earliest=options.initial_position == pulsar.InitialPosition.Earliest
+        )
+        self._consumers: dict[int, SegmentConsumer] = {}
+        self._arrivals: Arrivals[Received] = Arrivals(asyncio.get_running_loop(), self._arrived)
+        self._receivers: deque[asyncio.Future[None]] = deque()
+        self._detaching: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    async def start(self) -> None:
+        """Learn the layout and attach to its segments; called by `Client.queue_consumer`.
+
+        Raises:
+            ScalableTopicNotFoundError: there is no such topic.
+            ConnectError: a segment cannot be read, with the reason.
+        """
+        await self._follower.first()
+        latest = self._follower.latest
+        assert latest is not None
+        self._follow(latest, in_background=False)
+        self._follower.add_listener(self._follow)
+        try:
+            await asyncio.gather(*(consumer.attach() for consumer in tuple(self._consumers.values())))
+        except pulsar.PulsarException as error:
+            raise ConnectError(f"cannot attach a consumer to {self._topic}: {type(error).__name__}") from None
+
+    @property
+    def topic(self) -> str:
+        """The topic as `topic://tenant/namespace/name`."""
+        return str(self._topic)
+
+    @property
+    def topic_name(self) -> TopicName:
+        """The same, parsed."""
+        return self._topic
+
+    @property
+    def subscription(self) -> str:
+        """Name of the subscription."""
+        return self._subscription
+
+    @property
+    def dead_letter_topic(self) -> str:
+        """Full name of the topic for messages given up on, unless the policy names another."""
+        return f"{self._topic.persistent}-{self._subscription}-DLQ"
+
+    @property
+    def segment_ids(self) -> tuple[int, ...]:
+        """The segments it is attached to or about to be."""
+        return tuple(sorted(self._consumers))
+
+    @property
+    def waiting_messages(self) -> int:
+        """Messages that wait here for the application, beside those that wait in pulsar-client."""
+        return sum(consumer.waiting for consumer in self._consumers.values())
+
+    async def receive(self, timeout_seconds: float | None = None) -> ReceivedMessage:
+        """The next message.
+
+        Args:
+            timeout_seconds: how long to wait; None for as long as it takes.
+
+        Raises:
+            TimeoutError: there was none in time.
+            ClosedError: the consumer is closed.
+        """
+        async with asyncio.timeout(timeout_seconds):
+            while True:
+                message = self._take()
+                if message is not None:
+                    return message
+                await self._wait()
+
+    async def receive_many(self, most: int, timeout_seconds: float | None = None) -> list[ReceivedMessage]:
+        """The next messages: as many as are there, at least one and at most `most`.
+
+        Arguments and errors are those of `receive`; `most` is 1 or more.
+        """
+        messages = [await self.receive(timeout_seconds)]
+        while len(messages) < most and (message := self._take()) is not None:
+            messages.append(message)
+        return messages
+
+    async def acknowledge(self, message: ReceivedMessage | MessageId) -> None:
+        """Say that a message is done with. It is sent to the broker with others, within 100 ms or at close.
+
+        Args:
+            message: a message received by this consumer, or its id.
+
+        Raises:
+            ClientError: the id was deserialised and is one of a batch, which pulsar-client cannot acknowledge singly.
+            ClosedError: the consumer is closed.
+        """
+        consumer, position = self._find(message)
+        if consumer is not None:
+            consumer.acknowledge(position)
+
+    async def acknowledge_many(self, messages: Iterable[ReceivedMessage | MessageId]) -> None:
+        """Acknowledge several messages. Errors are those of `acknowledge`."""
+        for message in messages:
+            await self.acknowledge(message)
+
+    async def negative_acknowledge(self, message: ReceivedMessage | MessageId) -> None:
+        """Have a message delivered again, to any consumer, after the delay of the options, or given up on.
+
+        Arguments and errors are those of `acknowledge`.
+        """
+        consumer, position = self._find(message)
+        if consumer is not None:
+            consumer.negative_acknowledge(position)
+
+    async def close(self) -> None:
+        """Detach from all segments; what was not acknowledged goes to other consumers of the subscription."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._follower.remove_listener(self._follow)
+        for receiver in self._receivers:
+            if not receiver.done():
+                receiver.set_result(None)
+        await asyncio.gather(*(consumer.close() for consumer in self._consumers.values()), *self._detaching)
+        self._consumers.clear()
+        self._arrivals.items.clear()
+        await self._tell_closed(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _follow(self, message: LayoutMessage, *, in_background: bool = True) -> None:
+        for change in self._attachments.follow(message):
+            match change:
+                case Detach(segment_id):
+                    task = asyncio.get_running_loop().create_task(self._consumers.pop(segment_id).close())
+                    self._detaching.add(task)
+                    task.add_done_callback(self._detaching.discard)
+                case Attach(segment):
+                    consumer = self._consumers[segment.segment_id] = SegmentConsumer(
+                        change,
+                        self._subscription,
+                        self.dead_letter_topic,
+                        connection=self._connection,
+                        options=self._options,
+                        schema=self._schema,
+                        threads=self._threads,
+                        arrivals=self._arrivals,
+                    )
+                    if in_background:
+                        consumer.keep_attaching()
+
+    def _take(self) -> ReceivedMessage | None:
+        if self._is_closed:
+            raise ClosedError(f"the consumer on {self._topic} is closed")
+        items = self._arrivals.items
+        while items:
+            consumer, message = items.popleft()
+            if not consumer.is_closed:
+                consumer.taken()
+                return ReceivedMessage(message, consumer.segment.segment_id)
+        return None
+
+    async def _wait(self) -> None:
+        receiver: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._receivers.append(receiver)
+        try:
+            await receiver
+        except asyncio.CancelledError:
+            if receiver.done() and not receiver.cancelled():
+                # It was woken for a message that another one may take instead.
+                self._arrived()
+            else:
+                self._receivers.remove(receiver)
+            raise
+
+    def _arrived(self) -> None:
+        for _ in range(len(self._arrivals.items)):
+            if not self._receivers:
+                return
+            receiver = self._receivers.popleft()
+            if not receiver.done():
+                receiver.set_result(None)
+
+    def _find(self, message: ReceivedMessage | MessageId) -> tuple[SegmentConsumer | None, Any]:
+        if self._is_closed:
+            raise ClosedError(f"the consumer on {self._topic} is closed")
+        message_id = message.message_id if isinstance(message, ReceivedMessage) else message
+        if message_id.position is None:
+            raise ClientError(f"{message_id!r} does not say where the message is stored")
+        if message_id.is_deserialized and message_id.batch_index >= 0:
+            raise ClientError(f"{message_id!r} is one of a batch; acknowledge it with the message received")
+        # A segment that is gone from the layout is acknowledged to its end: there is nothing left to do.
+        return self._consumers.get(message_id.segment_id), message_id.position

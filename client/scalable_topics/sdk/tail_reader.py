@@ -1,0 +1,80 @@
+"""Finds out which sends of a lost producer a segment has stored (R15): from the segment itself.
+
+The leader settles producers that were attached when it sealed. One whose connection had broken before is not among
+them, and may have stored sends all the same; so it looks for itself. Sequence ids rise in the order of storage, and
+every producer name is used once, so the highest one found under the name decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pulsar
+
+from scalable_topics.sdk import pulsar_binding
+from scalable_topics.sdk.options import ConnectionOptions
+
+_READ_MS = 5000
+_READER_QUEUE = 2000
+_CLOCK_SKEW_MS = 60_000
+
+
+class TailUnreadableError(Exception):
+    """The tail could not be read to its end in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TailQuestion:
+    """What is asked.
+
+    Args:
+        segment_topic: full name of the segment's topic, which exists.
+        producer_name: the lost producer.
+        after: pulsar-client's id of its last acknowledged message; None if there is none.
+        acknowledged_id: sequence id of that message, -1 if there is none.
+        opened_at_ms: when it was attached, milliseconds since 1970.
+    """
+
+    segment_topic: str
+    producer_name: str
+    after: Any
+    acknowledged_id: int
+    opened_at_ms: int
+
+
+def last_stored_sequence_id(options: ConnectionOptions, question: TailQuestion, within_seconds: float) -> int:
+    """The last sequence id stored under the producer's name, -1 for none. Blocks.
+
+    It uses a connection of its own, since pulsar-client drops one on which a reader meets the end of a sealed topic.
+
+    Raises:
+        TailUnreadableError: it could not be found out within `within_seconds`.
+    """
+    deadline = time.monotonic() + within_seconds
+    client = options.connect()
+    try:
+        with contextlib.closing(_reader(client, question)) as reader:
+            last = question.acknowledged_id
+            while reader.has_message_available():
+                if time.monotonic() > deadline:
+                    raise TailUnreadableError(f"reading the tail of {question.segment_topic} takes too long")
+                message = reader.read_next(_READ_MS)
+                if message.producer_name() == question.producer_name:
+                    last = max(last, pulsar_binding.sequence_id(message))
+            return last
+    except (pulsar.PulsarException, ValueError) as error:
+        raise TailUnreadableError(f"cannot read the tail of {question.segment_topic}: {type(error).__name__}") from None
+    finally:
+        pulsar_binding.close_client(client)
+
+
+def _reader(client: pulsar.Client, question: TailQuestion) -> Any:
+    after = pulsar.MessageId.earliest if question.after is None else question.after
+    reader = client.create_reader(question.segment_topic, after, receiver_queue_size=_READER_QUEUE)
+    if question.after is None:
+        # Nothing of this producer is older than the producer itself; other producers' clocks may be slow, though.
+        reader.seek(max(0, question.opened_at_ms - _CLOCK_SKEW_MS))
+    return reader

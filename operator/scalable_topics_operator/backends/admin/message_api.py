@@ -1,0 +1,83 @@
+"""Calls about single messages: publish one, read the latest, read an entry by its position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scalable_topics_operator.backends.admin.call import Answer, Call
+from scalable_topics_operator.backends.admin.http import AdminHttp
+from scalable_topics_operator.backends.admin.paths import produce_path, topic_path
+from scalable_topics_operator.backends.admin.reasons import About
+from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
+
+_PRODUCER_NAME = "scalable-topics-operator"
+
+
+@dataclass(frozen=True, slots=True)
+class EntryHead:
+    """What the broker tells of an entry without its payload.
+
+    Args:
+        producer: name of the producer.
+        sequence_id: of its first message (measured: a batch carries the id of its first).
+        messages: messages in it.
+    """
+
+    producer: str
+    sequence_id: int
+    messages: int
+
+
+class MessageApi:
+    """Calls about messages of one topic, named by its full `persistent://` name."""
+
+    def __init__(self, http: AdminHttp) -> None:
+        self._http = http
+
+    async def publish(self, topic: str, text: str) -> None:
+        """Append a text message. Creates a missing topic where auto-creation is on: create it first."""
+        call = Call(
+            operation="publish",
+            method="POST",
+            path=produce_path(topic),
+            target=topic,
+            about=About.TOPIC,
+            body={"producerName": _PRODUCER_NAME, "messages": [{"payload": text}]},
+            right="produce on the topic",
+        )
+        found = (await self._http.send(call)).json(call.what) or {}
+        results = found.get("messagePublishResults") or [{"errorMsg": "the answer names no message"}]
+        if results[0].get("errorMsg"):
+            raise BackendUnavailable(f"{call.what}: {results[0]['errorMsg']}")
+
+    async def latest(self, topic: str) -> str | None:
+        """The text of the latest message; None if there is none or no topic."""
+        query = {"initialPosition": "latest", "messagePosition": "1"}
+        try:
+            answer = await self._get("examine-message", topic, "examinemessage", query=query)
+        except TopicMissing:
+            return None
+        return answer.text or None
+
+    async def entry(self, topic: str, ledger_id: int, entry_id: int) -> EntryHead:
+        """What an entry says of itself."""
+        headers = (
+            await self._get("get-entry", topic, "ledger", str(ledger_id), "entry", str(entry_id))
+        ).message_headers
+        return EntryHead(
+            producer=headers.get("producer-name", ""),
+            sequence_id=int(headers.get("sequence-id", -1)),
+            messages=int(headers.get("num-batch-message", 1)),
+        )
+
+    async def _get(self, operation: str, topic: str, *rest: str, query: dict[str, str] | None = None) -> Answer:
+        call = Call(
+            operation=operation,
+            method="GET",
+            path=topic_path(topic, *rest),
+            target=topic,
+            about=About.TOPIC,
+            query=query or {},
+            right="tenant admin (reading messages)",
+        )
+        return await self._http.send(call)

@@ -1,0 +1,63 @@
+"""The layout topic on the brokers: made, published to, read back, deleted (R20)."""
+
+from __future__ import annotations
+
+from scalable_topics.layout import TopicName, layout_topic_name
+from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
+from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicy
+from scalable_topics_operator.backends.classic.protection import Protection
+from scalable_topics_operator.backends.classic.settling import Settling
+
+# For ever, but little: the latest message is all that clients ever read.
+_RETENTION = {"retentionTimeInMinutes": -1, "retentionSizeInMB": 10}
+_MARK = {"scalable-topics.kind": "layout"}
+
+
+class LayoutTopic:
+    """Keeps the layout topics of scalable topics.
+
+    Args:
+        admin: the cluster.
+        protection: against inactive-topic deletion.
+        settling: bound of read-backs.
+    """
+
+    def __init__(self, admin: PulsarAdmin, protection: Protection, settling: Settling) -> None:
+        self._admin = admin
+        self._protection = protection
+        self._settling = settling
+        self._made: set[str] = set()
+
+    async def publish(self, topic: TopicName, message: str) -> None:
+        """Append a message, making the topic first if it is not known to be there."""
+        name = layout_topic_name(topic)
+        if name not in self._made:
+            await self._make(name)
+        await self._admin.messages.publish(name, message)
+
+    async def latest(self, topic: TopicName) -> str | None:
+        """The latest message; None if there is none."""
+        name = layout_topic_name(topic)
+        latest = await self._admin.messages.latest(name)
+        if latest is None:
+            self._made.discard(name)
+        return latest
+
+    async def delete(self, topic: TopicName) -> None:
+        """Delete the topic, its readers notwithstanding; quiet when it is gone."""
+        name = layout_topic_name(topic)
+        await self._admin.topics.delete(name, force=True)
+        self._made.discard(name)
+
+    async def _make(self, name: str) -> None:
+        await self._admin.topics.create(name, _MARK)
+        await self._protection.ensure(name)
+        policies = self._admin.topic_policies
+        if await policies.get(name, TopicPolicy.RETENTION) != _RETENTION:
+            await policies.set(name, TopicPolicy.RETENTION, _RETENTION)
+            await self._settling.until(
+                f"retention of {name}",
+                lambda: policies.get(name, TopicPolicy.RETENTION),
+                lambda found: found == _RETENTION,
+            )
+        self._made.add(name)

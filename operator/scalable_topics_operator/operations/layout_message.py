@@ -1,0 +1,102 @@
+"""What clients follow: the messages of the layout topic (R12, R13, R20; the contract is docs/contract.md). Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from scalable_topics.layout import Segment, SegmentLayout, TopicName
+from scalable_topics_operator.operations.journal import Operation, Step, TopicState
+
+MESSAGE_VERSION = 1
+_STEPS_PER_RESERVATION = 1000
+_SEALING_PHASE = 500
+_IDLE_PHASE = _STEPS_PER_RESERVATION - 1
+
+SegmentTopic = Callable[[TopicName, Segment], str]
+
+
+def message_step(state: TopicState) -> int:
+    """Orders what is published within one epoch.
+
+    Each journal reserves ids (R9), so `nextSegmentId` grows with every operation of an epoch; within one operation the
+    announcements come in order, and calling it off comes last.
+    """
+    layout, operation = state.layout, state.operation
+    if layout is None:
+        return 0
+    phase = _IDLE_PHASE
+    if operation is not None and operation.children:
+        phase = _SEALING_PHASE if operation.step is Step.SEALING else min(operation.announcements, _SEALING_PHASE - 1)
+        if operation.step is Step.ROLLING_BACK:
+            phase = _IDLE_PHASE
+    return layout.next_segment_id * _STEPS_PER_RESERVATION + phase
+
+
+def layout_message(topic: TopicName, state: TopicState, *, term: int, hold_ms: int, segment_topic: SegmentTopic) -> str:
+    """The message that tells clients of a state: its layout, and the seal it announces, if any.
+
+    Args:
+        topic: the scalable topic.
+        state: as committed; what is published follows from it alone, so it may be published again at any time.
+        term: leadership term of the publisher (R5).
+        hold_ms: how long producers hold after an announcement, in milliseconds.
+        segment_topic: names a segment's topic.
+
+    Raises ValueError when there is no layout yet.
+    """
+    layout, operation = state.layout, state.operation
+    if layout is None:
+        raise ValueError(f"{topic} has no layout to publish")
+    message: dict[str, Any] = {
+        "version": MESSAGE_VERSION,
+        "topic": str(topic),
+        "incarnation": state.incarnation,
+        "term": term,
+        "epoch": layout.epoch,
+        "step": message_step(state),
+        "segments": [_segment(topic, segment, segment_topic) for segment in layout.segments.values()],
+    }
+    if operation is not None and operation.step in (Step.ANNOUNCING, Step.SEALING) and operation.parents:
+        message["announcement"] = _announcement(topic, operation, hold_ms, segment_topic)
+    settled = _settled(layout, state)
+    if settled:
+        message["settled"] = settled
+    return json.dumps(message, separators=(",", ":"))
+
+
+def _segment(topic: TopicName, segment: Segment, segment_topic: SegmentTopic) -> dict[str, Any]:
+    return {
+        "id": segment.segment_id,
+        "range": segment.hash_range.descriptor,
+        "state": segment.state.value,
+        "buckets": segment.buckets,
+        "parents": list(segment.parent_ids),
+        "topic": segment_topic(topic, segment),
+    }
+
+
+def _announcement(topic: TopicName, operation: Operation, hold_ms: int, segment_topic: SegmentTopic) -> dict[str, Any]:
+    return {
+        "operation": operation.id,
+        "parents": list(operation.parents),
+        "children": [
+            {
+                "id": child.segment_id,
+                "range": child.hash_range.descriptor,
+                "buckets": child.buckets,
+                "topic": segment_topic(topic, Segment(child.segment_id, child.hash_range)),
+            }
+            for child in operation.children
+        ],
+        "holdMs": hold_ms,
+    }
+
+
+def _settled(layout: SegmentLayout, state: TopicState) -> dict[str, dict[str, int]]:
+    return {
+        str(segment_id): dict(sequence_ids)
+        for segment_id, sequence_ids in state.settled.items()
+        if segment_id in layout.segments
+    }
