@@ -108,6 +108,14 @@ show-idle-survival: $(ENVIRONMENT) ## Three minutes without clients on brokers t
 show-two-brokers: $(ENVIRONMENT) ## The operator's whole suite on two brokers, and a broker that dies during a split
 	$(PYTHON) -m dev run --brokers 2 -- $(LONG) tests/long/test_two_brokers.py
 
+.PHONY: show-guarantee
+show-guarantee: $(ENVIRONMENT) ## Ten minutes of traffic through layout changes: ordinary, roll-over, two brokers
+	$(LONG) tests/long/test_guarantee.py
+
+.PHONY: show-control-plane-down
+show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without operator and API server
+	$(LONG) tests/long/test_control_plane_down.py
+
 ##@ Upkeep
 .PHONY: generate
 generate: $(ENVIRONMENT) ## Write crds/ and docs/reference/ from the models

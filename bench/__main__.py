@@ -6,21 +6,24 @@ import os
 import platform
 import sys
 
-from bench import kernel, topics
+from bench import kernel, producing, topics
 
 
 def main() -> int:
     """Run what is asked for and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--topics", type=int, default=40, help="topics created in each round (default: %(default)s)")
+    parser.add_argument("--messages", type=int, default=100_000, help="sent in each round (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds, whose median counts (default: %(default)s)")
-    parser.add_argument("--only", choices=("kernel", "topics"), help="one benchmark instead of all")
+    parser.add_argument("--only", choices=("kernel", "topics", "producing"), help="one benchmark instead of all")
     arguments = parser.parse_args()
     print(f"# Benchmarks\n\n{os.cpu_count()} cores, Python {platform.python_version()}, {platform.machine()}\n")
     if arguments.only in (None, "kernel"):
         print(kernel.report(arguments.rounds))
     if arguments.only in (None, "topics"):
         print(asyncio.run(topics.report(arguments.topics, arguments.rounds)))
+    if arguments.only in (None, "producing"):
+        print(asyncio.run(producing.report(arguments.messages, arguments.rounds)))
     return 0
 
 

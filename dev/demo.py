@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import yaml
@@ -18,14 +19,18 @@ from rich.table import Table
 from rich.text import Text
 
 from dev.access import PulsarAccess, existing_cluster
+from dev.demo_traffic import DemoTraffic, Traffic
 from dev.errors import DevError
 from dev.instance import LocalCluster, Shape
 from dev.layout_picture import draw
+from dev.stored_messages import judge, read_topics
 from scalable_topics.layout import SegmentLayout, TopicName, classic_segment_name, from_record
 
 ROOT = Path(__file__).resolve().parent.parent
 TOPIC = "orders"
+_SUBSCRIPTION = "billing"
 _WAIT_SECONDS = 60.0
+_MESSAGES_BETWEEN_CHANGES = 500
 
 
 def main() -> int:
@@ -88,8 +93,13 @@ class _Demo:
             self._wait("the topic is Ready", lambda: self._is_ready("scalabletopic", TOPIC))
             self._layouts.append(self._layout())
             self._show("get", "scalabletopicconnections,scalabletopics")
-            for manifest in _documents(ROOT / "examples" / "operations.yaml"):
-                self._operate(manifest)
+            self._console.rule("the topic is split and merged while an application uses it")
+            with DemoTraffic(self._pulsar, TOPIC, _SUBSCRIPTION) as traffic:
+                for manifest in _documents(ROOT / "examples" / "operations.yaml"):
+                    self._settle(traffic)
+                    self._operate(manifest, traffic)
+                self._settle(traffic)
+            self._judge(traffic)
             self._console.rule("the layout, an epoch a row")
             self._console.print(draw(self._layouts))
             self._show("get", "scalabletopics,segmentoperations", "-o", "wide")
@@ -104,17 +114,43 @@ class _Demo:
                 document["spec"]["adminUrl"] = self._pulsar.admin_url
         return yaml.safe_dump_all(documents)
 
-    def _operate(self, manifest: dict[str, Any]) -> None:
+    def _operate(self, manifest: dict[str, Any], traffic: Traffic) -> None:
         name, kind = manifest["metadata"]["name"], manifest["spec"]["type"]
         started = time.monotonic()
-        self._kubectl("apply", "-f", "-", manifest=yaml.safe_dump(manifest))
-        self._wait(f"{name} has ended", lambda: self._phase(name) in ("Succeeded", "Failed"))
+        with traffic.changing(name):
+            self._kubectl("apply", "-f", "-", manifest=yaml.safe_dump(manifest))
+            self._wait(f"{name} has ended", lambda: self._phase(name) in ("Succeeded", "Failed"))
         status = self._kubectl.object("segmentoperation", name)["status"]
         seconds = time.monotonic() - started
         self._console.print(Text(f"{kind} {name}: {status['phase']} in {seconds:.1f} s: {status['message']}"))
         if status["phase"] != "Succeeded":
             raise DevError(f"{name} failed: {status['message']}")
         self._layouts.append(self._layout())
+
+    def _settle(self, traffic: Traffic) -> None:
+        """Let some ordinary traffic pass between two changes."""
+        wanted = traffic.count + _MESSAGES_BETWEEN_CHANGES
+        self._wait("messages flow", lambda: traffic.count >= wanted)
+
+    def _judge(self, traffic: Traffic) -> None:
+        """What became of the application's messages; raises DevError if one is lost, double or out of order."""
+        layout, name = self._layout(), TopicName.parse(f"public/default/{TOPIC}")
+        topics = [
+            classic_segment_name(name, segment.hash_range, segment.segment_id)
+            for _, segment in sorted(layout.segments.items())
+        ]
+        findings = judge(traffic.sent, read_topics(self._pulsar.service_url, self._pulsar.superuser_token, topics))
+        lost = len(findings.lost) + sum(traffic.received[message] == 0 for message in traffic.messages())
+        duplicated = len(findings.duplicated) + sum(times > 1 for times in traffic.received.values())
+        stalls = traffic.stalls_ms()
+        self._console.print(
+            f"sent {traffic.count}, received {len(traffic.received)}, lost {lost}, duplicated {duplicated}, "
+            f"disorder {len(findings.disordered)}\n"
+            f"a message took {traffic.ordinary_ms():.0f} ms (p50) to be stored; the longest during a change: "
+            f"p50 {median(stalls):.0f} ms, max {max(stalls):.0f} ms"
+        )
+        if lost or duplicated or findings:
+            raise DevError(f"messages were mistreated: {findings}")
 
     def _compare(self) -> None:
         """What the record says beside what the broker has; raises DevError where they differ."""

@@ -53,7 +53,7 @@ async def test_r27_segments_and_claim_survive_three_minutes_without_a_client(
     before = await _records(world, kept)
     started = time.monotonic()
     canaries = [await _canary(world, scope, number) for number in range(2)]
-    await world.pulsar.unload(world.pulsar_namespace)
+    await world.pulsar.unload_namespace(world.pulsar_namespace)
     for topic in kept.values():
         # Looking at a topic loads it again; brokers delete only what is loaded.
         await world.pulsar.internal(topic)

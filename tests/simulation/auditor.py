@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scalable_topics.layout import RING_SIZE, HashRange, Segment, SegmentLayout, TopicName, parse_classic_segment_name
-from scalable_topics_operator.operations.context import TopicIntent
+from scalable_topics.layout import (
+    RING_SIZE,
+    HashRange,
+    Segment,
+    SegmentLayout,
+    TopicName,
+    classic_segment_name,
+    parse_classic_segment_name,
+)
+from scalable_topics_operator.operations.context import OperationSettings, TopicIntent
 from scalable_topics_operator.operations.journal import OperationKind, Result, Step, TopicState
+from scalable_topics_operator.operations.layout_message import (
+    MessageOrder,
+    incarnation_parts,
+    layout_message,
+    message_order,
+)
 from tests.simulation.faults import Call
 from tests.simulation.model_broker import ModelBroker, ModelTopic
+from tests.simulation.model_clock import ModelClock
 from tests.simulation.model_store import TopicObject
+
+SETTINGS = OperationSettings(seal_look_seconds=0.01, publishers_wait_seconds=2.0, publishers_look_seconds=1.0)
+"""Of every simulated process."""
 
 FOREIGN_FIELDS: Mapping[str, Any] = {
     "conditions": [{"type": "Ready", "status": "True"}],
@@ -32,10 +51,12 @@ class Auditor:
         objects: all ScalableTopic objects.
         calls: all calls so far.
         topic_of: full name of a segment's topic.
+        clock: the time.
 
     Attributes:
         dropped: topics deleted behind the operator's back, and at which call.
         losses: how often a status was lost.
+        late: what happens now is a request that was long under way.
         deposed: another process took over from one that was at work.
         pruned: topics of the segments that left the layout.
         first: the first violation, which its own process may have swallowed.
@@ -47,15 +68,20 @@ class Auditor:
         objects: list[TopicObject],
         calls: list[Call],
         topic_of: Callable[[TopicName, Segment], str],
+        clock: ModelClock,
     ) -> None:
         self._broker = broker
         self._objects = objects
         self._calls = calls
         self._topic_of = topic_of
+        self._clock = clock
+        self._committed: set[str] = set()
+        self._newest: dict[str, tuple[MessageOrder, str, float]] = {}
         self._journaled: dict[tuple[str, int], str] = {}
         self._made: dict[int, tuple[HashRange, str]] = {}
         self.dropped: dict[str, int] = {}
         self.losses = 0
+        self.late = False
         self.deposed = False
         self.pruned: set[str] = set()
         self.first: Violation | None = None
@@ -136,6 +162,34 @@ class Auditor:
         }
         if name in active - sealing and not self.losses:
             self._fail(f"R8: {name} was sealed, and no journal says so")
+        if name in sealing and not self.late and not self.deposed:
+            self._check_announced(name)
+
+    def _check_announced(self, name: str) -> None:
+        """R13: whoever follows the layout topic has left the segment and still holds, with some time to spare."""
+        usable_seconds = SETTINGS.hold_seconds - SETTINGS.hold_margin_seconds
+        for _, message, published_at_seconds in self._newest.values():
+            told = json.loads(message)
+            parents = told.get("announcement", {}).get("parents", ())
+            announced = any(one["topic"] == name and one["id"] in parents for one in told["segments"])
+            if announced and self._clock.seconds - published_at_seconds < usable_seconds:
+                return
+        self._fail(f"R13: {name} was sealed, and no announcement of it holds")
+
+    def published(self, message: str) -> None:
+        """R20: nothing is told that was never committed, and what is told only goes forward."""
+        if message not in self._committed:
+            self._fail(f"R20: never committed: {message}")
+        uid, _ = incarnation_parts(json.loads(message)["incarnation"])
+        order = message_order(message, uid)
+        assert order is not None
+        newest = self._newest.get(uid)
+        if newest is not None and order == newest[0] and message != newest[1]:
+            self._fail(f"R20: clients cannot tell {message} from {newest[1]}")
+        if newest is not None and order < newest[0] and not self.late and not self.deposed:
+            self._fail(f"R20: {message} was published after {newest[1]}")
+        if newest is None or order > newest[0]:
+            self._newest[uid] = (order, message, self._clock.seconds)
 
     # Commits
 
@@ -144,6 +198,8 @@ class Auditor:
         if before.incarnation != after.incarnation:
             # R12: rebuilt, whatever was recorded before.
             before = replace(before, layout=None, operation=None)
+        if after.layout is not None:
+            self._committed.add(message_of(body, after))
         self._check_foreign_fields(body, before, after)
         self._check_journal(body, before, after)
         if after.layout is None:
@@ -242,6 +298,18 @@ class Auditor:
             # A deposed process may commit what it verified before another one had to seal again.
             if topic.terminated and segment.sealed_position != str(topic.last_confirmed) and not self.deposed:
                 self._fail(f"R14: {segment} ends at {topic.last_confirmed}, not {segment.sealed_position}")
+            if topic.terminated and not self.deposed:
+                self._check_settled(segment, topic, after.settled.get(segment.segment_id, {}))
+
+    def _check_settled(self, segment: Segment, topic: ModelTopic, settled: Mapping[str, int]) -> None:
+        """R15: who was attached to the end is told what was stored, and is told right."""
+        stored = {producer: topic.last_sequence_id(producer) for producer in settled}
+        if settled != stored:
+            self._fail(f"R15: {segment} holds {stored}, and {dict(settled)} is told")
+        # A lost status takes the names with it.
+        unsettled = topic.attached_at_seal - settled.keys()
+        if unsettled and not self.losses:
+            self._fail(f"R15: {segment} was sealed under {sorted(unsettled)}, who are not told what was stored")
 
     def _check_rebuilt_seals(self, body: TopicObject, layout: SegmentLayout) -> None:
         """R11: an open segment is counted as sealed only when what covers its hashes was written to."""
@@ -304,6 +372,17 @@ class Auditor:
         violation = Violation(what)
         self.first = self.first or violation
         raise violation
+
+
+def message_of(body: TopicObject, state: TopicState) -> str:
+    """What clients are told of a state."""
+    return layout_message(
+        body.topic, state, term=1, hold_ms=int(SETTINGS.hold_seconds * 1000), segment_topic=_segment_topic
+    )
+
+
+def _segment_topic(topic: TopicName, segment: Segment) -> str:
+    return segment.topic or classic_segment_name(topic, segment.hash_range, segment.segment_id)
 
 
 def tiling_problem(layout: SegmentLayout) -> str:

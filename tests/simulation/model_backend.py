@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from scalable_topics.layout import Segment, TopicName, classic_segment_name, parse_classic_segment_name
+from scalable_topics.layout import (
+    Segment,
+    TopicName,
+    classic_segment_name,
+    layout_topic_name,
+    parse_classic_segment_name,
+)
 from scalable_topics_operator.operations.errors import BackendUnavailable, NameTaken, TopicMissing
 from scalable_topics_operator.operations.protocols import (
     Claim,
@@ -17,6 +23,7 @@ from scalable_topics_operator.operations.protocols import (
     SegmentPolicies,
     SegmentRecord,
     SegmentSetup,
+    TailEntry,
 )
 from tests.simulation.faults import Nature
 from tests.simulation.line import Line
@@ -39,6 +46,7 @@ class ModelBackend:
         self._broker = broker
         self._line = line
         self._clock = clock
+        self._layouts_made: set[str] = set()
         self._listed: tuple[float, Sequence[str]] = (float("-inf"), ())
 
     @property
@@ -111,6 +119,41 @@ class ModelBackend:
         state = await self.read_name(topic)
         if state.claim != claim or not state.terminated:
             raise BackendUnavailable(f"claim {name}: it does not read back")
+
+    # The layout topic
+
+    async def publish_layout(self, topic: TopicName, message: str) -> None:
+        name = layout_topic_name(topic)
+        if name not in self._layouts_made:
+            await self._write("create_layout", name, lambda: self._broker.create(name))
+            await self._write("protect_layout", name, lambda: self._protect(name))
+            self._layouts_made.add(name)
+        await self._write("publish", name, lambda: self._broker.publish(name, message))
+
+    async def published_layout(self, topic: TopicName) -> str | None:
+        name = layout_topic_name(topic)
+
+        def read() -> str | None:
+            found = self._broker.topics.get(name)
+            return found.messages[-1] if found is not None and found.messages else None
+
+        message = await self._read("published", name, read)
+        if message is None:
+            self._layouts_made.discard(name)
+        return message
+
+    async def delete_layout_topic(self, topic: TopicName) -> None:
+        await self._delete(layout_topic_name(topic), force=True)
+        self._layouts_made.discard(layout_topic_name(topic))
+
+    async def tail_entries(self, segment_topic: str, count: int) -> AsyncIterator[TailEntry]:
+        senders = await self._read("tail", segment_topic, lambda: list(self._broker.topic(segment_topic).senders))
+        for number in range(len(senders) - 1, max(-1, len(senders) - 1 - count), -1):
+            producer, sequence_id = await self._read("entry", segment_topic, lambda at=number: senders[at])  # type: ignore[misc]
+            yield TailEntry(producer, sequence_id)
+
+    def _protect(self, name: str) -> None:
+        self._broker.topic(name).protected = True
 
     # Segments
 

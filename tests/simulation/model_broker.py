@@ -20,6 +20,7 @@ from scalable_topics_operator.operations.protocols import (
     SegmentRecord,
 )
 
+_HANGING = "hanging"
 INTERNAL_CURSORS = frozenset({"__compaction"})
 
 
@@ -42,13 +43,16 @@ class ModelTopic:
     claim: Claim | None = None
     properties: dict[str, str] = field(default_factory=dict)
     entries: list[Position] = field(default_factory=list)
+    senders: list[tuple[str, int]] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     last_entry_id: int = -1
     terminated: bool = False
     looks_since_terminate: int = 0
     reopens_after_looks: int | None = None
     reopened_unseen: bool = False
     pending_adds: int = 0
-    producers: int = 0
+    producers: set[str] = field(default_factory=set)
+    attached_at_seal: set[str] = field(default_factory=set)
     cursors: dict[str, ModelCursor] = field(default_factory=dict)
     policies: SegmentPolicies | None = None
     protected: bool = False
@@ -59,6 +63,10 @@ class ModelTopic:
     def last_confirmed(self) -> Position:
         """Its last entry as internalStats tells it: -1 in a ledger that holds none yet."""
         return Position(self.ledger_id, self.last_entry_id)
+
+    def last_sequence_id(self, producer: str) -> int:
+        """Of the last entry stored under a producer's name; -1 for none."""
+        return max((number for sender, number in self.senders if sender == producer), default=-1)
 
     def backlog(self, subscription: str) -> int:
         """Entries a subscription has not acknowledged."""
@@ -113,7 +121,7 @@ class ModelBroker:
     def delete(self, name: str, *, force: bool) -> None:
         """Delete a topic. Raises ClientsAttached unless `force`, TopicMissing."""
         topic = self.topic(name)
-        clients = topic.producers + sum(cursor.consumers for cursor in topic.cursors.values())
+        clients = len(topic.producers) + sum(cursor.consumers for cursor in topic.cursors.values())
         if clients and not force:
             raise ClientsAttached(f"{name}: {clients} clients are connected")
         del self.topics[name]
@@ -122,6 +130,8 @@ class ModelBroker:
         """Seal a topic; says the position it claims, whether the seal then holds or not (hazard A1-26680)."""
         topic = self.topic(name)
         topic.terminated = True
+        topic.attached_at_seal |= topic.producers
+        topic.producers.clear()
         topic.looks_since_terminate = 0
         topic.reopened_unseen = False
         topic.pending_adds += self._hangs.pop(name, 0)
@@ -139,7 +149,7 @@ class ModelBroker:
             last_confirmed=topic.last_confirmed,
             pending_adds=topic.pending_adds,
             entries=len(topic.entries),
-            producers=topic.producers,
+            producers=frozenset(topic.producers),
             cursors={
                 subscription: CursorLook(
                     topic.counts(subscription), cursor.mark_delete, topic.backlog(subscription), cursor.consumers
@@ -156,7 +166,13 @@ class ModelBroker:
         topic = self.topic(name)
         hung, topic.pending_adds = topic.pending_adds, 0
         for _ in range(hung):
-            self._append(topic)
+            self._append(topic, _HANGING)
+
+    def publish(self, name: str, message: str) -> None:
+        """Append a message; creates a missing topic where auto-creation is on."""
+        if name not in self.topics:
+            self._auto_create(name)
+        self.topic(name).messages.append(message)
 
     def create_subscription(self, name: str, subscription: str, *, latest: bool) -> None:
         """Make a durable cursor; creates a missing topic where auto-creation is on (measured)."""
@@ -178,12 +194,20 @@ class ModelBroker:
 
     # What clients do
 
-    def produce(self, name: str) -> bool:
+    def attach(self, name: str, producer: str) -> bool:
+        """Connect a producer; False when the topic is sealed or missing."""
+        topic = self.topics.get(name)
+        if topic is None or topic.terminated:
+            return False
+        topic.producers.add(producer)
+        return True
+
+    def produce(self, name: str, producer: str = "somebody") -> bool:
         """Write one entry; False when the topic is sealed or missing."""
         topic = self.topics.get(name)
         if topic is None or topic.terminated:
             return False
-        self._append(topic)
+        self._append(topic, producer)
         return True
 
     def acknowledge(self, name: str, subscription: str, entries: int | None = None) -> int:
@@ -241,9 +265,10 @@ class ModelBroker:
         if not self.create(name):
             raise BackendUnavailable(f"{name}: created meanwhile")
 
-    def _append(self, topic: ModelTopic) -> None:
+    def _append(self, topic: ModelTopic, producer: str) -> None:
         topic.last_entry_id += 1
         topic.entries.append(topic.last_confirmed)
+        topic.senders.append((producer, topic.last_sequence_id(producer) + 1))
 
     def _before_first(self, topic: ModelTopic) -> Position:
         first = topic.entries[0] if topic.entries else topic.last_confirmed

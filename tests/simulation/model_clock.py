@@ -17,6 +17,10 @@ class ModelClock:
         """Milliseconds since 1970."""
         return self._now_ms
 
+    def monotonic_seconds(self) -> float:
+        """All processes of a simulation see the same time."""
+        return self.seconds
+
     @property
     def seconds(self) -> float:
         """Seconds since 1970."""

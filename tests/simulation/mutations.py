@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalable_topics_operator.operations import (
+    announce,
     claims,
     create,
     drift,
@@ -26,6 +27,7 @@ from scalable_topics_operator.operations import (
     teardown,
 )
 from tests.simulation.faults import FaultKind
+from tests.simulation.operator_process import OperatorProcess
 
 _CRASHES = (FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER)
 
@@ -86,7 +88,7 @@ MUTATIONS = (
     ),
     Mutation(
         "R8: parents are sealed before the journal says so",
-        reshape.advance_reshape,
+        reshape._announce,
         "await ctx.store.commit(replace(ctx.store.state, operation=operation))",
         "pass",
         "split",
@@ -102,8 +104,8 @@ MUTATIONS = (
     Mutation(
         "DESIGN §7: the layout is committed before its parents are sealed",
         reshape._seal_and_commit,
-        "await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, parent))",
-        "(await ctx.backend.look(ctx.backend.segment_topic(ctx.topic, parent))).last_confirmed",
+        "await seal_segment(ctx, topic)",
+        "(await ctx.backend.look(topic)).last_confirmed",
         "split",
     ),
     Mutation(
@@ -318,5 +320,100 @@ MUTATIONS = (
         "*recorded",
         "delete",
         (FaultKind.CRASH_LATE, FaultKind.WIPED),
+    ),
+    Mutation(
+        "R20: a layout is published before it is committed",
+        reshape._seal_and_commit,
+        "await ctx.store.commit(replace(ctx.store.state, layout=committed, settled=kept).finished(action))",
+        "was = ctx.store; after = replace(was.state, layout=committed, settled=kept).finished(action)\n"
+        "    await publish(replace(ctx, store=type('Early', (), {'state': after})()))\n"
+        "    await was.commit(after)",
+        "split",
+    ),
+    Mutation(
+        "R13: a seal is not announced",
+        reshape.advance_reshape,
+        "operation = await _announce(ctx, operation)",
+        "operation = replace(operation, step=Step.SEALING)\n"
+        "        await ctx.store.commit(replace(ctx.store.state, operation=operation))\n"
+        "        from scalable_topics_operator.operations.context import Announced\n"
+        "        ctx.published.announced = Announced(operation.id, 1, ctx.clock.monotonic_seconds())",
+        "split",
+    ),
+    Mutation(
+        "R13: a segment is sealed after its producers went on",
+        announce.is_announced,
+        "ctx.clock.monotonic_seconds() - announced.sent_at_seconds < usable_seconds",
+        "True",
+        "split",
+        (FaultKind.UNAVAILABLE,),
+    ),
+    Mutation(
+        "R13: whoever takes an operation over seals without announcing it again",
+        reshape._announced,
+        "if is_announced(ctx, operation):",
+        "if is_announced(ctx, operation) or operation.id not in ctx.opened_here:",
+        "split",
+        _CRASHES,
+    ),
+    Mutation(
+        "R13: an announcement is made again under the number that producers know",
+        announce._may_be_known,
+        "announced.number >= operation.announcements",
+        "False",
+        "split",
+        (FaultKind.UNAVAILABLE, FaultKind.LOST_REPLY),
+    ),
+    Mutation(
+        "R15: who was attached to a sealed segment is not told what was stored",
+        reshape._seal_and_commit,
+        "{segment: last for segment, last in settled.items() if last}",
+        "{}",
+        "split",
+    ),
+    Mutation(
+        "R15: who came back before a seal held is not told what was stored",
+        reshape._seal_and_commit,
+        "seals[parent.segment_id].came_back.union(operation.in_doubt)",
+        "operation.in_doubt",
+        "rollover",
+        (FaultKind.REOPENED,),
+    ),
+    Mutation(
+        "R15: the first entry of a producer is taken for its last",
+        announce.settle_tail,
+        "found.setdefault(entry.producer, entry.last_sequence_id)",
+        "found[entry.producer] = 0",
+        "split",
+    ),
+    Mutation(
+        "R20: a publication that failed is forgotten",
+        announce.publish,
+        "published.message, published.behind = None, True",
+        "published.message = message",
+        "create",
+        (FaultKind.UNAVAILABLE,),
+    ),
+    Mutation(
+        "R12: clients are told of a record that is older than what they know",
+        announce.publish,
+        "told >= committed",
+        "False",
+        "prune",
+        (FaultKind.RESTORED,),
+    ),
+    Mutation(
+        "R20: drift repair does not look at the layout topic",
+        OperatorProcess._check_drift,
+        "ctx.published.message = None",
+        "pass",
+        "layout topic lost",
+    ),
+    Mutation(
+        "DESIGN §7: the layout topic outlives the topic",
+        teardown.delete_topic,
+        "await ctx.backend.delete_layout_topic(ctx.topic)",
+        "pass",
+        "delete",
     ),
 )

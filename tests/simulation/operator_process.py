@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scalable_topics.layout import LayoutError
+from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import judge_name
-from scalable_topics_operator.operations.context import OperationContext, OperationSettings
+from scalable_topics_operator.operations.context import OperationContext, Published
 from scalable_topics_operator.operations.create import establish, rebuild_if_outdated
 from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.drift import Managed, repair_drift, require_claim
@@ -21,6 +22,7 @@ from scalable_topics_operator.operations.requests import PruneRequest, plan
 from scalable_topics_operator.operations.reshape import advance_reshape, open_reshape
 from scalable_topics_operator.operations.subscriptions import settle_subscriptions
 from scalable_topics_operator.operations.teardown import delete_topic, release
+from tests.simulation.auditor import SETTINGS
 from tests.simulation.faults import Nature
 from tests.simulation.line import Line
 from tests.simulation.model_backend import ModelBackend
@@ -48,6 +50,7 @@ class OperatorProcess:
         self._line = Line(name, world)
         self._backend = ModelBackend(world.broker, self._line, world.clock)
         self._opened_here: set[str] = set()
+        self._published: dict[str, Published] = {}
         self._drift_due: dict[str, float] = {}
         self._prune_due: dict[str, float] = {}
 
@@ -63,15 +66,26 @@ class OperatorProcess:
             await rebuild_if_outdated(ctx, self._request(body), listing_age_seconds=_LISTING_AGE_SECONDS)
         await self._finish_operations(ctx, body)
         layout = ctx.store.state.layout
-        if body.operations or (layout is not None and body.desired not in (None, len(layout.active))):
+        acts = bool(body.operations or (layout is not None and body.desired not in (None, len(layout.active))))
+        if acts:
             await require_claim(ctx)
         await settle_subscriptions(ctx)
-        while body.operations:
-            await self._start(ctx, body, body.operations[0])
-            await self._finish_operations(ctx, body)
-        await self._approach_desired(ctx, body)
+        if acts and await self._can_tell(ctx):
+            while body.operations:
+                await self._start(ctx, body, body.operations[0])
+                await self._finish_operations(ctx, body)
+            await self._approach_desired(ctx, body)
         await self._check_drift(ctx, body)
         await self._prune(ctx, body)
+        await publish(ctx)
+
+    async def _can_tell(self, ctx: OperationContext) -> bool:
+        try:
+            await publish(ctx)
+        except BackendError as error:
+            self._world.note(f"   untold: {error}")
+            return False
+        return True
 
     async def _establish(self, ctx: OperationContext, body: TopicObject) -> None:
         name = await ctx.backend.read_name(ctx.topic)
@@ -132,6 +146,7 @@ class OperatorProcess:
         )
         self._drift_due[body.uid] = self._world.clock.seconds + DRIFT_SECONDS
         body.reports = report.problems
+        ctx.published.message = None
         if report.reopened:
             await self._finish_operations(ctx, body)
             self._drift_due[body.uid] = 0.0
@@ -168,10 +183,11 @@ class OperatorProcess:
             intent=body.intent,
             claim=Claim(self._installation, "kubernetes-1", body.uid, "team", body.uid, self._backend.kind),
             clock=self._world.clock,
-            settings=OperationSettings(seal_look_seconds=0.01),
+            settings=SETTINGS,
             report=self._report,
             term=1,
             opened_here=self._opened_here,
+            published=self._published.setdefault(body.uid, Published()),
         )
 
     async def _report(self, reason: str, message: str, *, warning: bool = True) -> None:

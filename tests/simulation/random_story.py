@@ -172,8 +172,8 @@ def _hand_over(rng: random.Random, world: World) -> None:
     body.retain = rng.random() < 0.7
     body.deleting = True
     if not body.retain:
+        world.disconnect()
         for topic in world.segment_topics():
-            topic.producers = 0
             for cursor in topic.cursors.values():
                 cursor.consumers = 0
     world.declare(replace(INTENT, initial_segments=rng.randrange(1, 4)), installation=HOME)

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from scalable_topics.layout import LayoutError, classic_segment_name, parse_classic_segment_name
+from scalable_topics.layout import LayoutError, classic_segment_name, layout_topic_name, parse_classic_segment_name
 from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
 from scalable_topics_operator.operations.journal import SubscriptionPhase
 from scalable_topics_operator.operations.protocols import Position
 from scalable_topics_operator.operations.rebuild import Witness, rebuild
-from tests.simulation.auditor import Violation, tiling_problem
+from tests.simulation.auditor import Violation, message_of, tiling_problem
 from tests.simulation.faults import Crash, NoFaults
 from tests.simulation.model_store import TopicObject
 from tests.simulation.operator_process import DRIFT_SECONDS, OperatorProcess
@@ -21,6 +21,7 @@ from tests.simulation.world import TOPIC, World
 
 _ROUNDS = 80
 _SAME_REFUSALS = 3
+_BACK_OFF_SECONDS = 10
 _CALM_ROUNDS = 8
 
 
@@ -48,6 +49,7 @@ class Run:
             refusals = refusals + 1 if still and "refused" in outcomes else 0
             if still and ("refused" not in outcomes or refusals >= _SAME_REFUSALS):
                 if not self.world.land(at_the_end=False):
+                    self._check_told()
                     return
                 self._raise_violation()
         raise Violation(f"nothing settles in {_ROUNDS} rounds: {[body.standing for body in self.world.objects]}")
@@ -86,7 +88,8 @@ class Run:
             del self._processes[body.installation]
             self.world.clock.advance(15)
         except (BackendUnavailable, KubeError, StaleStatus) as error:
-            self.world.clock.advance(1)
+            # Longer than producers hold: whatever was announced before is not any more.
+            self.world.clock.advance(_BACK_OFF_SECONDS)
             self.world.trace.append(f"   retried: {error}")
         except (BackendRefused, LayoutError) as error:
             body.standing = f"{type(error).__name__}: {error}"
@@ -117,6 +120,15 @@ class Run:
         await asyncio.gather(*self._deposed_ones, return_exceptions=True)
         self._deposed_ones.clear()
 
+    def _check_told(self) -> None:
+        """R20: whoever follows the layout topic knows what is committed, without waiting for drift repair."""
+        self.world.listener.follow()
+        for body in self.world.objects:
+            if not (body.gone or body.deleting or body.standing):
+                expected = message_of(body, body.state)
+                kept = self.world.listener.kept
+                _require(kept == expected, f"R20: who follows the layout topic knows {kept}, committed is {expected}")
+
     def _raise_violation(self) -> None:
         if self.world.auditor.first is not None:
             raise self.world.auditor.first
@@ -136,6 +148,7 @@ def check_end(world: World) -> None:
         _require(not body.standing, f"{body.uid} is stuck: {body.standing}")
         _check_record(world, body)
         _check_no_leak(world, body)
+        _check_published(world, body)
         check_rebuild(world, body)
 
 
@@ -202,6 +215,16 @@ def _check_record(world: World, body: TopicObject) -> None:
             Position.parse(str(segment.sealed_position)) == topic.last_confirmed,
             f"sealed {segment} ends at {topic.last_confirmed}, its record says {segment.sealed_position}",
         )
+
+
+def _check_published(world: World, body: TopicObject) -> None:
+    """R20: whoever starts to read the layout topic now is told of what is committed, and so are those who follow it."""
+    found = world.broker.topics.get(layout_topic_name(TOPIC))
+    _require(found is not None and bool(found.messages), "R20: no layout was published")
+    assert found is not None
+    expected = message_of(body, body.state)
+    _require(found.messages[-1] == expected, f"R20: published is {found.messages[-1]}, committed {expected}")
+    _require(found.protected, "R20: the layout topic may be deleted by its broker when it is idle")
 
 
 def _check_no_leak(world: World, body: TopicObject) -> None:

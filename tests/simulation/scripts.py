@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from scalable_topics.layout import layout_topic_name
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
 from scalable_topics_operator.operations.protocols import SchemaVersion, SegmentPolicies
 from scalable_topics_operator.operations.requests import MergeRequest, PruneRequest, RebucketRequest, SplitRequest
@@ -131,7 +132,7 @@ def _scale(desired: int) -> Act:
 
 def _delete(*, retain: bool) -> Act:
     def act(world: World) -> None:
-        world.writing = False
+        world.stop_writing()
         body = the_topic(world)
         body.retain, body.deleting = retain, True
 
@@ -179,6 +180,10 @@ def _drop_claim(world: World) -> None:
     world.drop(the_topic(world).topic.persistent)
 
 
+def _drop_layout_topic(world: World) -> None:
+    world.broker.topics.pop(layout_topic_name(the_topic(world).topic))
+
+
 def _attach_to(subscription: str) -> Act:
     def act(world: World) -> None:
         for topic in world.segment_topics():
@@ -189,6 +194,7 @@ def _attach_to(subscription: str) -> Act:
 
 def _delete_rival(world: World) -> None:
     """A second object for the same topic comes and goes, with the worst policy it can have (hazard C14)."""
+    world.stop_writing()
     rival = world.declare(INTENT, retain=False)
     rival.deleting = True
 
@@ -258,6 +264,7 @@ SCRIPTS = (
     ),
     Script("reopened", (*_created(1), _split(0)), (_reopen_sealed, _wait(301)), HALVES),
     Script("claim lost", _created(1), (_drop_claim, _wait(301)), WHOLE),
+    Script("layout topic lost", _created(1), (_drop_layout_topic, _wait(301)), WHOLE),
     Script("scale", _created(1), (_scale(3), _scale(1)), WHOLE, stride=4),
     Script("prune", (*_created(1), _split(0)), (_read_all, _wait(700), _wait(61)), HALVES, _sealed(0)),
     Script(

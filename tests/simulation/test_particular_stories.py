@@ -103,7 +103,7 @@ async def test_r31_nobody_takes_the_name_of_a_half_deleted_topic() -> None:
     run = await _split_topic()
     world = run.world
     going = world.objects[0]
-    world.writing = False
+    world.stop_writing()
     world.drop(TOPIC.persistent)
     going.retain, going.deleting = False, True
     world.plan = DyingAt("delete")

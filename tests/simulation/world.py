@@ -15,6 +15,7 @@ from scalable_topics_operator.operations.errors import BackendError
 from scalable_topics_operator.operations.protocols import Position
 from scalable_topics_operator.operations.requests import PruneRequest, ReshapeRequest
 from tests.simulation.auditor import FOREIGN_FIELDS, Auditor
+from tests.simulation.clients import DEAF, ListeningProducer
 from tests.simulation.faults import AT_THE_END, Call, Fault, FaultKind, FaultPlan, Nature, NoFaults
 from tests.simulation.line import Effect, Line
 from tests.simulation.model_broker import ModelBroker, ModelTopic
@@ -52,7 +53,16 @@ class AuditedBroker(ModelBroker):
     def terminate(self, name: str) -> Position:
         if self.auditor is not None:
             self.auditor.terminated(name)
-        return super().terminate(name)
+        claimed = super().terminate(name)
+        if self.auditor is not None and self.auditor.late:
+            # Producers had gone on alone meanwhile, and nobody can know who they were.
+            self.topics[name].attached_at_seal.clear()
+        return claimed
+
+    def publish(self, name: str, message: str) -> None:
+        super().publish(name, message)
+        if self.auditor is not None:
+            self.auditor.published(message)
 
     def delete(self, name: str, *, force: bool) -> None:
         topic = self.topics.get(name)
@@ -78,7 +88,8 @@ class World:
         self.events: list[str] = []
         self.reading: set[str] = set()
         self.writing = True
-        self.auditor = Auditor(self.broker, self.objects, self.calls, _segment_topic)
+        self.listener = ListeningProducer(self.broker, TOPIC, self.clock)
+        self.auditor = Auditor(self.broker, self.objects, self.calls, _segment_topic, self.clock)
         self.broker.auditor = self.auditor
         self.broker.when_life_ends = self._end_life  # type: ignore[method-assign]
         self.deposed: asyncio.Event | None = None
@@ -150,15 +161,29 @@ class World:
     def step(self) -> None:
         """Producers write to one segment they may write to; readers read on."""
         turn = len(self.calls)
+        if self.writing and not any(body.deleting and not body.retain and not body.gone for body in self.objects):
+            self.listener.step(turn)
         for body in self.objects:
             layout = None if body.gone else body.state.layout
             if layout is None:
                 continue
-            if self.writing:
-                self.broker.produce(_segment_topic(body.topic, layout.active[turn % len(layout.active)]))
+            if self.writing and not (body.deleting and not body.retain):
+                for segment in layout.active:
+                    self.broker.attach(_segment_topic(body.topic, segment), DEAF)
+                self.broker.produce(_segment_topic(body.topic, layout.active[turn % len(layout.active)]), DEAF)
             for subscription in self.reading if turn % _READING_TURNS == 0 else ():
                 for segment in layout.segments.values():
                     self.broker.acknowledge(_segment_topic(body.topic, segment), subscription, _READING_TURNS)
+
+    def stop_writing(self) -> None:
+        """Every producer leaves."""
+        self.writing = False
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Every producer leaves; those that go on writing come back."""
+        for topic in self.broker.topics.values():
+            topic.producers.clear()
 
     def read_all(self) -> None:
         """Every application reads everything."""
@@ -180,6 +205,7 @@ class World:
     def terminate(self, name: str) -> None:
         """Somebody seals a topic behind the operator's back."""
         ModelBroker.terminate(self.broker, name)
+        self.broker.topics[name].attached_at_seal.clear()
 
     # What is there
 
@@ -211,7 +237,7 @@ class World:
         return (
             tuple((body.version, body.gone, len(body.operations)) for body in self.objects),
             tuple(sorted(self.broker.topics)),
-            tuple(frozenset(topic.cursors) for topic in self.broker.topics.values()),
+            tuple((frozenset(topic.cursors), len(topic.messages)) for topic in self.broker.topics.values()),
         )
 
     # What a line needs
@@ -293,10 +319,13 @@ class World:
     def _land(self, late: _Late) -> None:
         self._late.remove(late)
         self.note(f"   … {late.call} takes effect now")
+        self.auditor.late = True
         try:
             late.effect()
         except (BackendError, KubeError, StaleStatus) as error:
             self.note(f"   … and is refused: {error}")
+        finally:
+            self.auditor.late = False
 
 
 def _segment_topic(topic: TopicName, segment: Segment) -> str:

@@ -102,6 +102,10 @@ def _segment(name: str, method: str, rest: str, number: int = 0) -> Step:
     return _pulsar(name, method, "/{name}" + _SEGMENT + rest, number)
 
 
+def _published(name: str, number: int = 0) -> Step:
+    return _pulsar(name, "POST", "/topics/persistent/.*/{name}-layout$", number)
+
+
 def _create_segments(count: int, cursors: int) -> tuple[Step, ...]:
     """The writes that make `count` segments with `cursors` cursors in all; the first and the last of each kind."""
     numbers = {"first": 0} if count == 1 else {"first": 0, "last": count - 1}
@@ -120,9 +124,12 @@ def _reshape(kind: str, *, parents: int, children: int) -> tuple[Step, ...]:
         _topic("journal opened", f'"kind": "{kind}", "step": "Creating"'),
         _operation("shown as running", "Running"),
         *_create_segments(children, cursors=2 * children),
+        _topic("seal announced", r'"operation": \{"announcements": 1, "step": "Announcing"\}'),
+        _published("announcement published"),
         _topic("point of no return", r'"operation": \{"step": "Sealing"\}'),
         *(_segment(f"{which} parent sealed", "POST", "/terminate$", number) for which, number in numbers.items()),
         _topic("layout committed", '"operation": null'),
+        _published("layout published", 1),
         _event("event posted"),
         _operation("shown as done", "Succeeded"),
     )
@@ -137,6 +144,10 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         _pulsar("claim protected", "POST", "/{name}/inactiveTopicPolicies$"),
         *_create_segments(2, cursors=2),
         _topic("layout committed", '"operation": null'),
+        _pulsar("layout topic made", "PUT", "/{name}-layout$"),
+        _pulsar("layout topic protected", "POST", "/{name}-layout/inactiveTopicPolicies$"),
+        _pulsar("layout topic kept", "POST", "/{name}-layout/retention$"),
+        _published("layout published"),
         _topic("shown what is managed", '"managedPermissions"'),
     ),
     Kind.SPLIT: _reshape("Split", parents=1, children=2),
@@ -154,6 +165,7 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         _operation("shown as done", "Succeeded"),
         _segment("segment deleted", "DELETE", "$"),
         _topic("deletion noted", '"deleting": null'),
+        _published("layout published", 2),
     ),
     Kind.SUBSCRIBE: (
         _topic("subscription noted", '"phase": "Creating"'),
@@ -173,6 +185,7 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         _topic("journal opened", '"kind": "Delete"'),
         _segment("first segment deleted", "DELETE", "$"),
         _segment("last segment deleted", "DELETE", "$", 1),
+        _pulsar("layout topic deleted", "DELETE", "/{name}-layout$"),
         _pulsar("claim deleted", "DELETE", "/{name}$"),
         _finalizer("finalizer removed", r'"finalizers": \[\]'),
     ),

@@ -107,7 +107,7 @@ class PulsarView:
 
         await eventually(status, lambda found: found == "Enabled", what=f"deduplication of {topic} is on")
 
-    async def unload(self, topic: str) -> None:
+    async def unload_topic(self, topic: str) -> None:
         """Have the broker let go of a topic; it is loaded again when it is used."""
         await self.call("PUT", f"{_path(topic)}/unload")
 
@@ -173,7 +173,7 @@ class PulsarView:
         """NOT_RUN, RUNNING, SUCCESS or ERROR."""
         return str((await self.call("GET", f"{_path(topic)}/compaction"))["status"])
 
-    async def unload(self, namespace: str) -> None:
+    async def unload_namespace(self, namespace: str) -> None:
         """Make the brokers close all topics of a namespace."""
         await self.call("PUT", f"namespaces/{namespace}/unload", {})
 

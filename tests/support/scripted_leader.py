@@ -46,6 +46,7 @@ class ScriptedLeader:
         segments: how many to start with.
         bucket_budget: entry buckets of all of them.
         subscriptions: get a cursor at earliest on every segment.
+        deduplication: brokers drop messages that are sent again, on every segment from its beginning.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class ScriptedLeader:
         segments: int = 1,
         bucket_budget: int = 1,
         subscriptions: Iterable[str] = (),
+        deduplication: bool = False,
     ) -> None:
         self.topic = topic
         self._view = view
@@ -66,6 +68,7 @@ class ScriptedLeader:
         self.layout = SegmentLayout.initial(segments, created_at_ms=_now_ms(), bucket_budget=bucket_budget)
         self.incarnation = f"{uuid.uuid4()}.0"
         self.subscriptions = tuple(subscriptions)
+        self._deduplication = deduplication
         self.settled: dict[int, dict[str, int]] = {}
         self._step = 0
         self._term = 1
@@ -200,7 +203,7 @@ class ScriptedLeader:
             await self._until_sealed(name)
             if attached:
                 # Sends in flight may leave the topic fenced for readers (hazard A1-26678); loading it anew mends that.
-                await self._view.unload(name)
+                await self._view.unload_topic(name)
                 await self._until_sealed(name)
                 self.settled[segment_id] = await self._tail(name, set(attached))
 
@@ -228,6 +231,8 @@ class ScriptedLeader:
         await self._view.create_topic(self._name(segment))
         for subscription in self.subscriptions:
             await self._view.create_subscription(self._name(segment), subscription)
+        if self._deduplication:
+            await self._view.deduplicate(self._name(segment))
 
     async def _until_sealed(self, name: str) -> None:
         async def looks_sealed() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pulsar
@@ -44,26 +44,44 @@ class Findings:
 
 def read_topics(service_url: str, token: str, topics: Iterable[str]) -> list[StoredMessage]:
     """Everything stored on some topics, in their order; parents come before children. Blocks."""
-    stored: list[StoredMessage] = []
-    for segment, topic in enumerate(topics):
-        client = pulsar.Client(
-            service_url,
-            authentication=pulsar.AuthenticationToken(token),
-            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
-        )
-        reader = client.create_reader(topic, pulsar.MessageId.earliest, receiver_queue_size=5000)
-        while reader.has_message_available():
-            message = reader.read_next(10_000)
-            stored.append(StoredMessage(segment, message.partition_key(), int(message.data())))
-        with contextlib.suppress(pulsar.PulsarException):
-            # It has just met the end of a sealed topic, on which pulsar-client drops its connection.
-            client.close()
-    return stored
+    return [
+        StoredMessage(segment, message.partition_key(), int(message.data()))
+        for segment, topic in enumerate(topics)
+        for message in _read(service_url, token, topic)
+    ]
 
 
 async def stored_on(service_url: str, token: str, topics: Iterable[str]) -> list[StoredMessage]:
     """As `read_topics`, in a thread."""
     return await asyncio.to_thread(read_topics, service_url, token, list(topics))
+
+
+async def payloads_on(service_url: str, token: str, topics: Mapping[int, str]) -> dict[int, list[bytes] | None]:
+    """Every payload on each topic, in its order, by the topic's number; None of a topic that does not exist."""
+
+    def read(topic: str) -> list[bytes] | None:
+        try:
+            return [message.data() for message in _read(service_url, token, topic)]
+        except pulsar.TopicNotFound:
+            return None
+
+    return {number: await asyncio.to_thread(read, topic) for number, topic in topics.items()}
+
+
+def _read(service_url: str, token: str, topic: str) -> Iterator[pulsar.Message]:
+    client = pulsar.Client(
+        service_url,
+        authentication=pulsar.AuthenticationToken(token),
+        logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+    )
+    try:
+        reader = client.create_reader(topic, pulsar.MessageId.earliest, receiver_queue_size=5000)
+        while reader.has_message_available():
+            yield reader.read_next(10_000)
+    finally:
+        with contextlib.suppress(pulsar.PulsarException):
+            # It has just met the end of a sealed topic, on which pulsar-client drops its connection.
+            client.close()
 
 
 def judge(sent: dict[str, list[int]], stored: list[StoredMessage]) -> Findings:

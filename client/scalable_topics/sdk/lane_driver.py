@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pulsar
 
+from scalable_topics.layout import TopicName
 from scalable_topics.sdk import pulsar_binding
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.blocking_calls import BlockingCalls
@@ -48,6 +49,7 @@ class LaneDriver:
     """The I/O of one producer object.
 
     Args:
+        topic: what the errors are about.
         plan: decides.
         connections: for the producers.
         connection: how Pulsar is reached, for reading tails.
@@ -57,10 +59,12 @@ class LaneDriver:
         tell: tells the application the outcome of a send.
         release: gives the room of a send back.
         finish: does both for many sends that were stored.
+        is_flushing: whether somebody waits for what is on its way, so that no batch waits for company.
     """
 
     def __init__(
         self,
+        topic: TopicName,
         plan: SendPlan,
         *,
         connections: SegmentConnections,
@@ -71,7 +75,9 @@ class LaneDriver:
         tell: Callable[[Send, ClientError | None], None],
         release: Callable[[Send], None],
         finish: Callable[[Sequence[Send]], None],
+        is_flushing: Callable[[], bool],
     ) -> None:
+        self._topic = topic
         self._plan = plan
         self._connections = connections
         self._connection = connection
@@ -81,21 +87,29 @@ class LaneDriver:
         self._tell = tell
         self._release = release
         self._finish = finish
+        self._is_flushing = is_flushing
         self._loop = asyncio.get_running_loop()
         self.completions: Completions = Arrivals(self._loop, self._take_completions)
         """Where messages report their outcomes."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._openings: set[asyncio.Task[None]] = set()
         self._closings: dict[SegmentLane, set[asyncio.Task[None]]] = {}
-        self._flushing: set[SegmentLane] = set()
         self._hold_timer: asyncio.TimerHandle | None = None
-        self.trouble: BaseException | None = None
-        """The last reason for which a producer could not be opened; None once one could."""
+        self._trouble: dict[SegmentLane, Exception] = {}
 
     @property
     def lanes(self) -> tuple[SegmentLane, ...]:
         """The plan's lanes."""
         return self._plan.lanes
+
+    @property
+    def trouble(self) -> Exception | None:
+        """Why a producer could not be opened or a tail not be read, of a lane that still waits for it."""
+        if not self._trouble:
+            return None
+        lanes = set(self._plan.lanes)
+        self._trouble = {lane: error for lane, error in self._trouble.items() if lane in lanes}
+        return next(iter(self._trouble.values()), None)
 
     def submit(self, send: OutgoingMessage) -> None:
         """Send a message, or have it wait its turn."""
@@ -109,6 +123,12 @@ class LaneDriver:
         """Follow a message of the layout topic."""
         self._plan.follow(message, self._loop.time())
         self._act()
+
+    def flush(self) -> None:
+        """Send all batches now. Does not wait."""
+        for lane in self._plan.lanes:
+            if lane.inflight:
+                self._flush(lane)
 
     async def open_ahead(self) -> None:
         """Open the producers of all active segments. Raises what pulsar-client does, for the first that failed."""
@@ -158,7 +178,7 @@ class LaneDriver:
                 self._closings.setdefault(lane, set()).add(task)
                 task.add_done_callback(functools.partial(self._closed, lane))
             case FlushProducer(lane):
-                self._start(self._flush(lane))
+                self._flush(lane)
             case RetryLater(lane, failures):
                 self._start(self._retry(lane, failures))
             case ReadTail(lane, inquiry):
@@ -166,7 +186,8 @@ class LaneDriver:
             case Undecidable(send):
                 segment_id = "?" if send.lane is None else send.lane.key.segment_id
                 why = f"segment {segment_id} was sealed or lost its producer, and its tail could not be read"
-                self._tell(send, SendOutcomeUnknownError(f"it is not known whether the message is stored: {why}"))
+                text = f"it is not known whether a message to {self._topic} is stored: {why}"
+                self._tell(send, SendOutcomeUnknownError(text))
                 self._release(send)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -189,8 +210,8 @@ class LaneDriver:
         if len(taken) == _HAND_OVER_AT_ONCE:
             # The rest in the loop's next round, so that a long queue does not keep it.
             self._loop.call_soon(self._hand_over, lane)
-        elif lane.queue:
-            self._start(self._flush(lane))
+        elif lane.queue or self._is_flushing():
+            self._flush(lane)
 
     def _take_completions(self) -> None:
         completions = self.completions.items
@@ -206,12 +227,14 @@ class LaneDriver:
         for send, attempt, result in failed:
             self._failed(send, attempt, result)
         self._act()
+        if self._is_flushing():
+            self.flush()
 
     def _failed(self, send: Send, attempt: int, result: Any) -> None:
         outcome = pulsar_binding.outcome_of(result)
         if self._plan.send_failed(send, attempt, outcome) and outcome is Outcome.REJECTED:
             why = pulsar_binding.result_name(result)
-            self._tell(send, SendError(f"the message cannot be stored: {why}"))
+            self._tell(send, SendError(f"a message to {self._topic} cannot be stored: {why}"))
             self._release(send)
 
     async def _open(self, lane: SegmentLane, generation: int) -> None:
@@ -224,10 +247,10 @@ class LaneDriver:
             self._connections.release(topic)
             terminated = isinstance(error, pulsar.TopicTerminated)
             if not terminated:
-                self.trouble = error
+                self._trouble[lane] = error
             self._plan.producer_failed(lane, generation, terminated=terminated)
         else:
-            self.trouble = None
+            self._trouble.pop(lane, None)
             self._plan.producer_opened(lane, generation, pulsar_binding.AttachedProducer(producer))
         self._act()
 
@@ -236,14 +259,9 @@ class LaneDriver:
             await self._threads.run(producer.close)
         self._connections.release(topic)
 
-    async def _flush(self, lane: SegmentLane) -> None:
-        producer = lane.producer
-        if producer is None or lane in self._flushing:
-            return
-        self._flushing.add(lane)
-        with contextlib.suppress(pulsar.PulsarException):
-            await self._threads.run(producer.flush)
-        self._flushing.discard(lane)
+    def _flush(self, lane: SegmentLane) -> None:
+        if lane.producer is not None:
+            lane.producer.flush(_forget_result)
 
     async def _retry(self, lane: SegmentLane, failures: int) -> None:
         longest = min(_LEAST_RETRY_SECONDS * 2 ** min(failures, 10), _MOST_RETRY_SECONDS)
@@ -260,9 +278,10 @@ class LaneDriver:
             )
             try:
                 last = await self._threads.run(last_stored_sequence_id, self._connection, question, _TAIL_SECONDS)
+                self._trouble.pop(lane, None)
                 break
             except TailUnreadableError as error:
-                self.trouble = error
+                self._trouble[lane] = error
                 await asyncio.sleep(random.uniform(0.5, 1.0) * attempt)
         self._plan.tail_read(lane, inquiry, last)
         self._act()
@@ -279,3 +298,7 @@ class LaneDriver:
         self._hold_timer = None
         self._plan.on_time(self._loop.time())
         self._act()
+
+
+def _forget_result(_: Any) -> None:
+    """What became of a flush shows in the outcomes of the sends."""

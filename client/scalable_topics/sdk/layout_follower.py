@@ -14,7 +14,7 @@ import pulsar
 
 from scalable_topics.layout import TopicName, layout_topic_name
 from scalable_topics.sdk.arrivals import Arrivals
-from scalable_topics.sdk.errors import ClientError, ConnectError, ScalableTopicNotFoundError
+from scalable_topics.sdk.errors import ClientError, ClosedError, ConnectError, ScalableTopicNotFoundError
 from scalable_topics.sdk.layout_message import LayoutMessage, parse_layout_message
 from scalable_topics.sdk.options import ConnectionOptions
 from scalable_topics.sdk.pulsar_binding import close_client
@@ -84,7 +84,8 @@ class LayoutFollower:
             # An error nobody has asked for is not worth a warning of the event loop.
             self._first.exception()
         else:
-            self._first.cancel()
+            self._first.set_exception(ClosedError(f"the client of {self.topic} was closed before its layout arrived"))
+            self._first.exception()
 
     def _arrived(self) -> None:
         while self._arrivals.items:
@@ -106,7 +107,12 @@ class LayoutFollower:
                     listener(message)
 
     def _follow(self) -> None:
-        client = self._options.connect()
+        try:
+            client = self._options.connect()
+        except Exception as error:
+            # pulsar-client refuses settings with errors of many kinds.
+            self._arrivals.put(self._explain(error))
+            return
         pause_seconds = _LEAST_PAUSE_SECONDS
         try:
             while not self._closing.is_set():

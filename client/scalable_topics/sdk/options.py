@@ -8,13 +8,15 @@ from typing import Any
 
 import pulsar
 
+_SCHEMES = ("pulsar", "pulsar+ssl")
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
     """How Pulsar is reached; passed through to pulsar-client.
 
     Args:
-        service_url: `pulsar://` or `pulsar+ssl://` address.
+        service_url: `pulsar://` or `pulsar+ssl://` address, or several of them as pulsar-client reads them.
         authentication: a `pulsar.Authentication`.
         tls_trust_certs_file_path: CA bundle; None for certifi's.
         tls_allow_insecure_connection: accept any certificate.
@@ -28,7 +30,7 @@ class ConnectionOptions:
         log_level: of pulsar-client's own log, which goes to standard output.
 
     Raises:
-        ValueError: a number is out of range.
+        ValueError: a number is out of range, or the address is none.
     """
 
     service_url: str
@@ -44,6 +46,9 @@ class ConnectionOptions:
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "operation_timeout_seconds", "connection_timeout_ms", "producer_connections")
+        scheme, separator, hosts = self.service_url.partition("://")
+        if scheme not in _SCHEMES or not separator or not hosts:
+            raise ValueError("service_url must begin with pulsar:// or pulsar+ssl:// and name a host")
 
     def connect(self) -> pulsar.Client:
         """A new pulsar-client, with connections of its own. Does not block: it connects when it is used."""
@@ -71,7 +76,7 @@ class ProducerOptions:
         batching_max_publish_delay_ms: how long a message waits for company, 1 or more.
         compression_type: a `pulsar.CompressionType`.
         max_pending_messages: sends without an outcome, held ones included, 1 or more; further ones wait.
-        max_pending_bytes: payload of the same, 1 or more.
+        max_pending_bytes: payload, keys and properties of the same, 1 or more.
         send_timeout_seconds: after this long without an outcome the application is told so; above 0.
         properties: of the producer, shown in the broker's statistics.
         encryption_key: name of the public key that payloads are encrypted with.
@@ -222,7 +227,7 @@ class QueueConsumerOptions:
             if dead_letters is None
             else pulsar.ConsumerDeadLetterPolicy(
                 dead_letters.max_redeliver_count,
-                dead_letters.topic or dead_letter_topic,
+                dead_letter_topic,
                 dead_letters.initial_subscription,
             ),
         )

@@ -87,8 +87,11 @@ class OutgoingMessage(Send):
             deadline,
             deliver_at_ms is not None or deliver_after is not None,
         )
+        if key is not None:
+            self.size_bytes += len(key)
         if ordering_key is not None:
             _check_type("ordering_key", ordering_key, str, bytes)
+            self.size_bytes += len(ordering_key)
         if properties is not None:
             properties = dict(properties)
             self.size_bytes += sum(_property_size(name, value) for name, value in properties.items())

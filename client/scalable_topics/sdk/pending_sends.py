@@ -60,6 +60,16 @@ class PendingSends:
         """The sends whose outcome the application has not been told, in order."""
         return [send for send in self._untold if not send.is_told]
 
+    @property
+    def waiting(self) -> list[Send]:
+        """The sends that wait to be admitted, in order."""
+        return [send for send, _ in self._waiting]
+
+    @property
+    def is_flushing(self) -> bool:
+        """Whether somebody waits in `flush`."""
+        return bool(self._flushes)
+
     def has_room(self, size_bytes: int) -> bool:
         """Whether a send of this size would be admitted at once. One that is larger than the bound goes alone."""
         return not self._waiting and self._fits(size_bytes)
@@ -94,6 +104,7 @@ class PendingSends:
             send.error = error
             send.wake()
             self._forget_told()
+            self._forget_given_up()
 
     def release(self, send: Send) -> None:
         """Nothing holds the send any more: its room is free."""
@@ -137,16 +148,21 @@ class PendingSends:
         )
 
     def _admit_waiting(self) -> None:
-        while self._waiting:
-            send, admitted = self._waiting[0]
-            if not send.is_told and not self._fits(send.size_bytes):
-                return
-            self._waiting.popleft()
-            if not send.is_told:
-                send.is_admitted = True
-                self._messages += 1
-                self._bytes += send.size_bytes
-                self._admit(send)
+        self._forget_given_up()
+        while self._waiting and self._fits(self._waiting[0][0].size_bytes):
+            send, admitted = self._waiting.popleft()
+            send.is_admitted = True
+            self._messages += 1
+            self._bytes += send.size_bytes
+            self._admit(send)
+            if admitted is not None and not admitted.done():
+                admitted.set_result(None)
+            self._forget_given_up()
+
+    def _forget_given_up(self) -> None:
+        """Let go of those that waited in vain, so that they do not pile up while nothing is released."""
+        while self._waiting and self._waiting[0][0].is_told:
+            _, admitted = self._waiting.popleft()
             if admitted is not None and not admitted.done():
                 admitted.set_result(None)
 

@@ -71,6 +71,7 @@ class Producer:
             expire=self._expire,
         )
         self._driver = LaneDriver(
+            topic,
             SendPlan(per_bucket=options.batching_enabled, name_producer=self._make_name),
             connections=connections,
             connection=connection,
@@ -80,6 +81,7 @@ class Producer:
             tell=self._pending.tell,
             release=self._pending.release,
             finish=self._pending.finish,
+            is_flushing=lambda: self._pending.is_flushing,
         )
 
     async def start(self) -> None:
@@ -119,9 +121,9 @@ class Producer:
         return self._driver.lanes
 
     @property
-    def max_pending_messages(self) -> int:
-        """How many sends may be without an outcome."""
-        return self._options.max_pending_messages
+    def options(self) -> ProducerOptions:
+        """Its settings."""
+        return self._options
 
     @property
     def pending_messages(self) -> int:
@@ -161,7 +163,8 @@ class Producer:
             SendOutcomeUnknownError: whether it is stored could not be found out within the send timeout.
             ClosedError: the producer is closed, or was closed before the message was sent.
         """
-        send = self.enqueue(value, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after)
+        data = self.encode(value)
+        send = self.enqueue(data, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after)
         try:
             return await send
         except asyncio.CancelledError:
@@ -183,7 +186,8 @@ class Producer:
 
         Arguments are those of `send`. Awaiting the answer answers or raises what `send` does.
         """
-        send = self.enqueue(value, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after)
+        data = self.encode(value)
+        send = self.enqueue(data, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after)
         if send.order % _SUBMITS_IN_A_ROW == 0:
             # Nothing else here gives other tasks a turn, nor the outcomes of what is under way.
             await asyncio.sleep(0)
@@ -211,12 +215,14 @@ class Producer:
         Raises:
             QueueFullError: the producer's bounds are reached.
         """
+        data = self.encode(value)
         return self.enqueue(
-            value, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after, wait=False
+            data, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after, wait=False
         )
 
     async def flush(self) -> None:
-        """Wait until every message sent so far has an outcome, wherever it was routed meanwhile."""
+        """Send batches now, and wait until every message sent so far has an outcome, wherever it goes meanwhile."""
+        self._driver.flush()
         await self._pending.flush()
 
     async def close(self, timeout_seconds: float = 30.0) -> None:
@@ -231,7 +237,7 @@ class Producer:
         self._is_closed = True
         try:
             async with asyncio.timeout(timeout_seconds):
-                await self._pending.flush()
+                await self.flush()
         except TimeoutError:
             self._give_up()
         self._follower.remove_listener(self._follow)
@@ -249,7 +255,7 @@ class Producer:
 
     def enqueue(
         self,
-        value: Any,
+        data: bytes | None,
         key: str | bytes | None,
         ordering_key: str | bytes | None,
         properties: Mapping[str, str] | None,
@@ -259,9 +265,10 @@ class Producer:
         *,
         wait: bool = True,
     ) -> OutgoingMessage:
-        """Take a message, which is sent now or, with `wait`, once there is room for it; arguments are those of `send`.
+        """Take an encoded message, which is sent now or, with `wait`, once there is room for it.
 
-        For faces over this one: `send`, `submit` and `send_nowait` say how to wait.
+        Arguments are those of `send`, but for `data`: what `encode` made of the value. For faces over this one: `send`,
+        `submit` and `send_nowait` say how to wait.
         """
         if self._is_closed:
             raise ClosedError(f"the producer on {self._topic} is closed")
@@ -269,7 +276,7 @@ class Producer:
             self._driver.completions,
             self._orders,
             self._loop.time() + self._options.send_timeout_seconds,
-            None if value is None else self._encode(value),
+            data,
             key,
             ordering_key,
             properties,
@@ -284,10 +291,14 @@ class Producer:
             self._driver.submit(send)
         return send
 
+    def encode(self, value: Any) -> bytes | None:
+        """A value as the schema encodes it. May be called in any thread."""
+        return None if value is None else self._encode(value)
+
     def _withdraw(self, send: OutgoingMessage) -> None:
         """Nobody waits for a send any more; it is forgotten if it has not been admitted."""
         if not send.is_admitted:
-            self._pending.tell(send, ClosedError("the send was cancelled"))
+            self._pending.tell(send, ClosedError(f"a send to {self._topic} was cancelled"))
 
     def _admit(self, send: Send) -> None:
         self._driver.submit(cast("OutgoingMessage", send))

@@ -1,8 +1,9 @@
 """What this library takes from pulsar-client beyond its public classes, in one place.
 
 `pulsar.Producer.send_async` checks types for longer than the send takes, and knows neither raw keys nor sequence id 0;
-so messages are built with pulsar-client's own builder. Everything but `send_async`, `acknowledge` and `redeliver` may
-block, or wait for a lock that a thread of pulsar-client holds while it waits for the interpreter: call it in a thread.
+so messages are built with pulsar-client's own builder. Everything but `send_async`, `flush_async`, acknowledging and
+redelivering may block, or wait for a lock that a thread of pulsar-client holds while it waits for the interpreter: call
+it in a thread.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class AttachedProducer:
 
     Attributes:
         send: sends a built message; its callback comes in a thread of pulsar-client. Does not block.
-        flush: sends the batch, and blocks until everything is acknowledged.
+        flush: sends the batch now; its callback comes in a thread of pulsar-client. Does not block.
         close: detaches it; what it still holds fails. Blocks.
     """
 
@@ -67,8 +68,13 @@ class AttachedProducer:
 
     def __init__(self, producer: pulsar.Producer) -> None:
         self.send: Callable[[Any, Callable[[Any, Any], None]], None] = producer._producer.send_async
-        self.flush: Callable[[], None] = producer.flush
+        self.flush: Callable[[Callable[[Any], None]], None] = producer._producer.flush_async
         self.close: Callable[[], None] = producer.close
+
+
+def close_consumer(consumer: Any) -> None:
+    """Close a consumer, even if a listener was given it before the call that made it returned. Blocks."""
+    consumer._consumer.close()
 
 
 def close_client(client: pulsar.Client) -> None:

@@ -72,7 +72,7 @@ class QueueConsumer:
         self._follow(latest, in_background=False)
         self._follower.add_listener(self._follow)
         try:
-            await asyncio.gather(*(consumer.attach() for consumer in tuple(self._consumers.values())))
+            await asyncio.gather(*(self._attach_first(consumer) for consumer in tuple(self._consumers.values())))
         except pulsar.PulsarException as error:
             raise ConnectError(f"cannot attach a consumer to {self._topic}: {type(error).__name__}") from None
 
@@ -93,8 +93,9 @@ class QueueConsumer:
 
     @property
     def dead_letter_topic(self) -> str:
-        """Full name of the topic for messages given up on, unless the policy names another."""
-        return f"{self._topic.persistent}-{self._subscription}-DLQ"
+        """Full name of the topic for messages given up on: named by the scalable topic unless the policy names it."""
+        policy = self._options.dead_letter_policy
+        return (policy and policy.topic) or f"{self._topic.persistent}-{self._subscription}-DLQ"
 
     @property
     def segment_ids(self) -> tuple[int, ...]:
@@ -134,7 +135,8 @@ class QueueConsumer:
         return messages
 
     async def acknowledge(self, message: ReceivedMessage | MessageId) -> None:
-        """Say that a message is done with. It is sent to the broker with others, within 100 ms or at close.
+        """Say that a message is done with. It is sent to the broker with others, within 100 ms or at close; without a
+        connection, once there is one.
 
         Args:
             message: a message received by this consumer, or its id.
@@ -203,6 +205,15 @@ class QueueConsumer:
                     )
                     if in_background:
                         consumer.keep_attaching()
+
+    async def _attach_first(self, consumer: SegmentConsumer) -> None:
+        try:
+            await consumer.attach()
+        except pulsar.TopicNotFound:
+            if consumer.segment.is_active:
+                raise
+            # It has been pruned since the layout was published; the next layout says so.
+            consumer.keep_attaching()
 
     def _take(self) -> ReceivedMessage | None:
         if self._is_closed:

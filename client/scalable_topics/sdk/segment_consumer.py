@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import copy
 import random
+import threading
 from typing import Any
 
 import pulsar
@@ -14,10 +15,13 @@ from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.attachments import Attach
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.options import ConnectionOptions, QueueConsumerOptions
-from scalable_topics.sdk.pulsar_binding import close_client
+from scalable_topics.sdk.pulsar_binding import close_client, close_consumer
 
 _LEAST_PAUSE_SECONDS = 0.2
 _MOST_PAUSE_SECONDS = 15.0
+_RECONNECT_LOOK_SECONDS = 0.1
+# pulsar-client still drops acknowledgements that it gets while it attaches anew.
+_CONNECTED_LOOKS = 3
 
 Received = tuple["SegmentConsumer", pulsar.Message]
 
@@ -69,7 +73,10 @@ class SegmentConsumer:
         self._taken = 0
         self._is_paused = False
         self._is_closed = False
+        self._lock = threading.Lock()
         self._attaching: asyncio.Task[None] | None = None
+        self._unsent: list[Any] = []
+        self._sending: asyncio.Task[None] | None = None
 
     @property
     def is_closed(self) -> bool:
@@ -97,8 +104,15 @@ class SegmentConsumer:
 
     def acknowledge(self, position: Any) -> None:
         """Acknowledge one message, by its id in pulsar-client; sent with others within 100 ms. Does not block."""
-        if self._consumer is not None and not self._is_closed:
+        if self._consumer is None or self._is_closed:
+            return
+        if not self._unsent and self._consumer.is_connected():
             self._consumer.acknowledge(position)
+            return
+        # pulsar-client forgets acknowledgements that it is given without a connection.
+        self._unsent.append(position)
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.get_running_loop().create_task(self._send_when_connected())
 
     def negative_acknowledge(self, position: Any) -> None:
         """Have one message delivered again after the delay of the options. Does not block."""
@@ -107,16 +121,22 @@ class SegmentConsumer:
 
     async def close(self) -> None:
         """Detach; acknowledgements are sent before."""
-        self._is_closed = True
-        if self._attaching is not None:
-            self._attaching.cancel()
-            await asyncio.gather(self._attaching, return_exceptions=True)
+        with self._lock:
+            self._is_closed = True
+        background = [task for task in (self._attaching, self._sending) if task is not None]
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
         if self._client is not None:
             await self._threads.run(self._detach)
 
     def _subscribe(self) -> None:
-        if self._client is None:
-            self._client = self._connection.connect()
+        with self._lock:
+            # Nobody would close what is made after `close`, which does not stop this thread.
+            if self._is_closed:
+                return
+            if self._client is None:
+                self._client = self._connection.connect()
         consumer = self._options.subscribe(
             self._client,
             self.segment.topic,
@@ -131,6 +151,9 @@ class SegmentConsumer:
 
     def _receive(self, consumer: Any, message: pulsar.Message) -> None:
         """Called in a thread of pulsar-client."""
+        if self._consumer is None:
+            # Messages come before the call that attaches has returned.
+            self._consumer = consumer
         self._arrived += 1
         self._arrivals.put((self, message))
         if self.waiting >= self._most_waiting:
@@ -155,9 +178,23 @@ class SegmentConsumer:
                 await asyncio.sleep(random.uniform(pause_seconds / 2, pause_seconds))
                 pause_seconds = min(2 * pause_seconds, _MOST_PAUSE_SECONDS)
 
+    async def _send_when_connected(self) -> None:
+        looks = 0
+        while looks < _CONNECTED_LOOKS:
+            await asyncio.sleep(_RECONNECT_LOOK_SECONDS)
+            looks = looks + 1 if self._consumer.is_connected() else 0
+        self._send_unsent()
+
+    def _send_unsent(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        for position in unsent:
+            self._consumer.acknowledge(position)
+
     def _detach(self) -> None:
         if self._consumer is not None:
             with contextlib.suppress(pulsar.PulsarException):
-                self._consumer.close()
+                self._send_unsent()
+                close_consumer(self._consumer)
         if self._client is not None:
+            # This ends an attachment under way, too.
             close_client(self._client)

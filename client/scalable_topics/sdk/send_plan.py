@@ -90,12 +90,13 @@ class SendPlan:
             now: monotonic time in seconds.
         """
         changes = message.changes_layout(self._layout)
+        previous = None if self._layout is None else self._layout.announcement
         self._layout = message
         if changes:
             self._change_layout(message)
         else:
             self._requeue(self._settle_draining(message))
-        self._obey(message.announcement, now)
+        self._obey(message.announcement, previous, now)
 
     def open_ahead(self) -> None:
         """Open keyed lanes of all active segments before there are messages for them."""
@@ -289,7 +290,7 @@ class SendPlan:
         lane.inquiry += 1
         self._effects.append(ReadTail(lane, lane.inquiry))
 
-    def _obey(self, announcement: Announcement | None, now: float) -> None:
+    def _obey(self, announcement: Announcement | None, previous: Announcement | None, now: float) -> None:
         if announcement is None:
             self._hold(frozenset())
             for lane in self._coming.values():
@@ -304,16 +305,18 @@ class SendPlan:
         ]
         self.hold_until = now + announcement.hold_seconds
         self._hold(parents, until=self.hold_until)
-        self._open_children(announcement, used)
+        again = previous is not None and previous.operation == announcement.operation
+        self._open_children(announcement, used, again=again)
 
-    def _open_children(self, announcement: Announcement, used: list[SegmentLane]) -> None:
+    def _open_children(self, announcement: Announcement, used: list[SegmentLane], *, again: bool) -> None:
         wanted: dict[LaneKey, FollowedSegment] = {}
         if any(lane.is_keyed for lane in used):
             wanted.update(self._lanes_ahead(announcement.children))
         if not all(lane.is_keyed for lane in used):
             wanted.update((LaneKey(child.segment_id, KEYLESS), child) for child in announcement.children)
         for key, lane in list(self._coming.items()):
-            if key not in wanted or wanted[key].topic != lane.segment.topic:
+            # Announced again, the parents are not in use any more, since they were left when it was announced first.
+            if not again and (key not in wanted or wanted[key].topic != lane.segment.topic):
                 self._close(self._coming.pop(key))
         for key, child in wanted.items():
             if key not in self._coming and key not in self._lanes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import threading
+import weakref
 from collections.abc import Coroutine, Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,10 +21,11 @@ from scalable_topics.sdk.outgoing_message import OutgoingMessage
 from scalable_topics.sdk.producer import Producer as AsyncProducer
 from scalable_topics.sdk.queue_consumer import QueueConsumer as AsyncQueueConsumer
 from scalable_topics.sdk.received_message import ReceivedMessage
+from scalable_topics.sdk.sending_room import SendingRoom
 
 T = TypeVar("T")
 
-_Submission = tuple[Future[MessageId], tuple[Any, ...]]
+_Submission = tuple[Future[MessageId], int, tuple[Any, ...]]
 
 
 class Client:
@@ -35,11 +38,17 @@ class Client:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="scalable-topics", daemon=True)
         self._client = AsyncClient(service_url, authentication, **connection)
+        self._closing = threading.Lock()
+        self._lock = threading.Lock()
+        self._takes_work = True
+        self._producers: weakref.WeakSet[Producer] = weakref.WeakSet()
         self._thread.start()
 
     def producer(self, topic: str, *, schema: Any = None, **options: Any) -> Producer:
         """Make a producer. Arguments and errors are those of `scalable_topics.sdk.Client.producer`."""
-        return Producer(self, self.run(self._client.producer(topic, schema=schema, **options)))
+        producer = Producer(self, self.run(self._client.producer(topic, schema=schema, **options)))
+        self._producers.add(producer)
+        return producer
 
     def queue_consumer(self, topic: str, subscription: str, *, schema: Any = None, **options: Any) -> QueueConsumer:
         """Make a queue consumer. Arguments and errors are those of `scalable_topics.sdk.Client.queue_consumer`."""
@@ -48,19 +57,44 @@ class Client:
 
     def close(self) -> None:
         """Close everything it made, then the connections."""
-        if self._loop.is_closed():
-            return
-        self.run(self._client.close())
+        with self._closing:
+            if not self._takes_work:
+                return
+            try:
+                self.run(self._client.close())
+            finally:
+                self._end()
+
+    def _end(self) -> None:
+        with self._lock:
+            self._takes_work = False
+        asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        for producer in tuple(self._producers):
+            producer.abandon()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something in the client's event loop and wait for it."""
-        if self._loop.is_closed():
-            work.close()
-            raise ClosedError("the client is closed")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        """Do something in the client's event loop and wait for it. Raises ClosedError once the client is closed."""
+        with self._lock:
+            if not self._takes_work:
+                work.close()
+                raise ClosedError("the client is closed")
+            doing = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return doing.result()
+        except CancelledError:
+            raise ClosedError("the client was closed meanwhile") from None
+        except BaseException:
+            # An interrupted `receive` must not go on and take a message that nobody gets.
+            doing.cancel()
+            raise
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it takes no more work."""
+        return not self._takes_work
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -83,13 +117,18 @@ class Producer:
         self._client = client
         self._producer = producer
         self._submissions: Arrivals[_Submission] = Arrivals(client.loop, self._submit)
-        # Keeps threads from running ahead of the loop, which applies the producer's own bounds.
-        self._room = threading.BoundedSemaphore(producer.max_pending_messages)
+        options = producer.options
+        self._room = SendingRoom(options.max_pending_messages, options.max_pending_bytes)
 
     @property
     def topic(self) -> str:
         """The topic as `topic://tenant/namespace/name`."""
         return self._producer.topic
+
+    @property
+    def name(self) -> str:
+        """What the names of its Pulsar producers begin with; unique for ever."""
+        return self._producer.name
 
     def send(self, value: Any, **message: Any) -> MessageId:
         """Send a message and wait until it is stored. Arguments and errors: `scalable_topics.sdk.Producer.send`."""
@@ -110,10 +149,16 @@ class Producer:
 
         Arguments, and what the future answers or raises, are those of `scalable_topics.sdk.Producer.send`.
         """
-        self._room.acquire()
+        data = self._producer.encode(value)
+        size_bytes = 0 if data is None else len(data)
+        if properties is not None:
+            size_bytes += sum(map(len, properties)) + sum(map(len, properties.values()))
+        self._room.take(size_bytes)
         outcome: Future[MessageId] = Future()
-        message = (value, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after)
-        self._submissions.put((outcome, message))
+        message = (data, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after)
+        self._submissions.put((outcome, size_bytes, message))
+        if self._client.is_closed:
+            self.abandon()
         return outcome
 
     def flush(self) -> None:
@@ -124,19 +169,32 @@ class Producer:
         """Take no more messages, wait for outcomes, and detach, as `scalable_topics.sdk.Producer.close`."""
         self._client.run(self._producer.close(timeout_seconds))
 
-    def _submit(self) -> None:
-        while self._submissions.items:
-            outcome, message = self._submissions.items.popleft()
-            try:
-                sent = self._producer.enqueue(*message)
-            except Exception as error:
-                self._room.release()
-                outcome.set_exception(error)
-            else:
-                sent.add_done_callback(functools.partial(self._finish, outcome))
+    def abandon(self) -> None:
+        """Fail what the client's event loop will not take any more; called once the client is closed."""
+        with contextlib.suppress(IndexError):
+            while True:
+                outcome, size_bytes, _ = self._submissions.items.popleft()
+                self._room.give_back(size_bytes)
+                if outcome.set_running_or_notify_cancel():
+                    outcome.set_exception(ClosedError(f"the client of {self.topic} is closed"))
 
-    def _finish(self, outcome: Future[MessageId], sent: OutgoingMessage) -> None:
-        self._room.release()
+    def _submit(self) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                outcome, size_bytes, message = self._submissions.items.popleft()
+                if not outcome.set_running_or_notify_cancel():
+                    self._room.give_back(size_bytes)
+                    continue
+                try:
+                    sent = self._producer.enqueue(*message)
+                except Exception as error:
+                    self._room.give_back(size_bytes)
+                    outcome.set_exception(error)
+                else:
+                    sent.add_done_callback(functools.partial(self._finish, outcome, size_bytes))
+
+    def _finish(self, outcome: Future[MessageId], size_bytes: int, sent: OutgoingMessage) -> None:
+        self._room.give_back(size_bytes)
         error = sent.exception()
         if error is None:
             outcome.set_result(sent.result())
@@ -163,6 +221,16 @@ class QueueConsumer:
     def topic(self) -> str:
         """The topic as `topic://tenant/namespace/name`."""
         return self._consumer.topic
+
+    @property
+    def subscription(self) -> str:
+        """Name of the subscription."""
+        return self._consumer.subscription
+
+    @property
+    def dead_letter_topic(self) -> str:
+        """Full name of the topic for messages given up on."""
+        return self._consumer.dead_letter_topic
 
     def receive(self, timeout_seconds: float | None = None) -> ReceivedMessage:
         """The next message, as `scalable_topics.sdk.QueueConsumer.receive`."""
@@ -195,3 +263,12 @@ class QueueConsumer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+async def _end_tasks() -> None:
+    """Cancel what others had begun to do in the loop, and wait until it has ended."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_default_executor()

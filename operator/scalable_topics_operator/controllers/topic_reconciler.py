@@ -39,7 +39,7 @@ from scalable_topics_operator.operations.claims import Verdict, judge_name
 from scalable_topics_operator.operations.create import establish, rebuild_if_outdated
 from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.drift import repair_drift, require_claim
-from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
+from scalable_topics_operator.operations.errors import BackendError, BackendRefused, BackendUnavailable
 from scalable_topics_operator.operations.journal import OperationKind, Request, Step, SubscriptionPhase
 from scalable_topics_operator.operations.protocols import Claim
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
@@ -119,7 +119,7 @@ class TopicReconciler:
                 await self._stand(key, store, stuck.standing, generation)
             return stuck.retry_seconds
         except BackendUnavailable as error:
-            if not self._only_looking(key, store.body):
+            if memory.published.behind or not self._only_looking(key, store.body):
                 await self._stand(key, store, Standing.working("BrokerUnavailable", str(error)), generation)
             raise
         except BackendRefused as error:
@@ -149,8 +149,9 @@ class TopicReconciler:
                 # Another installation may have adopted the topic since we last looked.
                 await require_claim(work.ctx)
             await settle_subscriptions(work.ctx)
-            await self._run_requests(work)
-            await self._approach_desired(work)
+            if await self._can_tell(work):
+                await self._run_requests(work)
+                await self._approach_desired(work)
             problem = await self._check_drift(work)
             await self._prune(work)
         else:
@@ -158,6 +159,18 @@ class TopicReconciler:
             await self._operations.show_waiting(work.key, f"ScalableTopic {work.key.name}: spec.paused is true")
         await publish(work.ctx)
         await self._show_done(work, problem)
+
+    async def _can_tell(self, work: TopicWork) -> bool:
+        """Whether clients are told of the layout; nothing is begun that could not be announced to them (R13)."""
+        if not self._will_act(work):
+            return True
+        try:
+            await publish(work.ctx)
+        except BackendError as error:
+            # Repairs must not wait for this; it is raised again once they are done.
+            logger.warning("%s: nothing is begun while its layout cannot be published: %s", work.topic, error)
+            return False
+        return True
 
     async def _establish(self, work: TopicWork) -> None:
         name = await work.ctx.backend.read_name(work.topic)
@@ -304,6 +317,7 @@ class TopicReconciler:
         return (
             self._only_looking(key, body)
             and not memory.may_be_outdated(body["status"]["layout"]["nextSegmentId"])
+            and memory.published.is_known
             and now < memory.drift_due
             and (now < memory.prune_due or not _may_prune(body["status"]))
         )

@@ -46,7 +46,7 @@ def with_state(before: Mapping[str, Any], state: TopicState, facts: TopicFacts, 
     """The status after a commit of `state`: the record, the counts, and conditions that tell of the journal.
 
     An open journal shows as Reconciling, and a closed one as what it was before; so an operation costs no writes
-    besides those of its journal.
+    besides those of its journal. A topic just made is Ready only once clients can find it (R20), which is later.
     """
     status = write_state(before, state)
     status |= {
@@ -59,15 +59,12 @@ def with_state(before: Mapping[str, Any], state: TopicState, facts: TopicFacts, 
         status["segments"] = {"active": len(state.layout.active), "sealed": len(state.layout.sealed)}
     if state.actions:
         status["lastAction"] = describe_action(state.actions[-1])
-    created = bool(state.actions) and state.layout is not None and before.get("layout") is None
-    if created:
-        status["observedGeneration"] = facts.generation
     if state.operation is not None:
         doing = _DOING[state.operation.kind]
         standing = Standing.working(
             doing, f"{doing.lower()}, step {state.operation.step.value}", ready=holds(before, "Ready")
         )
-    elif created or (holds(before, "Ready") and holds(before, "Reconciling")):
+    elif holds(before, "Ready") and holds(before, "Reconciling"):
         standing = Standing.healthy()
     else:
         return status

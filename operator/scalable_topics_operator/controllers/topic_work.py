@@ -87,6 +87,10 @@ class SystemClock:
         """Wall clock, milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
+    def monotonic_seconds(self) -> float:
+        """Never goes back; compares within one process only."""
+        return time.monotonic()
+
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(seconds)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from scalable_topics.layout import Segment
-from scalable_topics_operator.operations.context import OperationContext, concurrently
-from scalable_topics_operator.operations.errors import TopicMissing
-from scalable_topics_operator.operations.journal import Operation
-from scalable_topics_operator.operations.layout_message import layout_message
+from scalable_topics_operator.operations.context import Announced, OperationContext, concurrently
+from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
+from scalable_topics_operator.operations.journal import Operation, Step
+from scalable_topics_operator.operations.layout_message import incarnation_of, layout_message, message_order
 
 _MS = 1000
 # The journal stays small; producers that do not listen are refused by the broker and lose nothing by it.
@@ -19,36 +19,76 @@ _IN_DOUBT_KEPT = 256
 async def publish(ctx: OperationContext) -> None:
     """Bring the layout topic up to the committed state; quiet when clients know it already.
 
+    A record that is not newer than what clients were told of, as one restored from a backup may be, begins a new
+    incarnation, since clients would not follow it (R12).
+
     Raises BackendError; the state is committed then, and the next reconcile publishes it.
     """
     if ctx.store.state.layout is None:
         return
+    published = ctx.published
+    if published.message is None:
+        published.message = await ctx.backend.published_layout(ctx.topic)
     message = _message(ctx)
-    if ctx.published.message is None:
-        ctx.published.message = await ctx.backend.published_layout(ctx.topic)
-    if ctx.published.message != message:
-        await ctx.backend.publish_layout(ctx.topic, message)
-        ctx.published.message = message
+    if published.message is not None and published.message != message:
+        uid = ctx.claim.resource_uid
+        told, committed = message_order(published.message, uid), message_order(message, uid)
+        if told is not None and committed is not None and told >= committed:
+            incarnation = incarnation_of(uid, max(ctx.clock.now_ms(), told.counter + 1))
+            await ctx.store.commit(replace(ctx.store.state, incarnation=incarnation))
+            message = _message(ctx)
+    if published.message == message:
+        published.behind = False
+        return
+    # Unknown until the broker has answered; whoever fails here reads it again.
+    published.message, published.behind = None, True
+    await ctx.backend.publish_layout(ctx.topic, message)
+    published.message, published.behind = message, False
+
+
+def is_announced(ctx: OperationContext, operation: Operation) -> bool:
+    """Whether this process announced the seal and producers hold for long enough to seal now (R13)."""
+    announced = ctx.published.announced
+    if announced is None or (announced.operation_id, announced.number) != (operation.id, operation.announcements):
+        return False
+    usable_seconds = ctx.settings.hold_seconds - ctx.settings.hold_margin_seconds
+    return ctx.clock.monotonic_seconds() - announced.sent_at_seconds < usable_seconds
 
 
 async def announce_until_quiet(ctx: OperationContext, operation: Operation, parents: Sequence[Segment]) -> Operation:
     """Announce the seal of the parents and wait until their producers have left, or have had their time.
 
     Answers the operation with the names of producers still attached, who ask for their tail to be settled or do not
-    listen, and with enough of the hold left to seal; an announcement that took too long is made again (R13).
+    listen, and with enough of the hold left to seal. What may have been announced before is announced under a higher
+    number: producers hold from the first time they see an announcement, and not again for the same one (R13).
+
+    Raises BackendUnavailable when it took too long to seal now, BackendError.
     """
     topics = [ctx.backend.segment_topic(ctx.topic, parent) for parent in parents]
-    while True:
-        await publish(ctx)
-        announced_ms = ctx.clock.now_ms()
-        deadline_ms = announced_ms + ctx.settings.publishers_wait_seconds * _MS
-        while (attached := await _publishers(ctx, topics)) and ctx.clock.now_ms() < deadline_ms:
-            await ctx.clock.sleep(ctx.settings.publishers_look_seconds)
-        usable_ms = (ctx.settings.hold_seconds - ctx.settings.hold_margin_seconds) * _MS
-        if ctx.clock.now_ms() - announced_ms < usable_ms:
-            return replace(operation, in_doubt=tuple(sorted(attached)[:_IN_DOUBT_KEPT]))
+    if _may_be_known(ctx, operation):
         operation = replace(operation, announcements=operation.announcements + 1)
         await ctx.store.commit(replace(ctx.store.state, operation=operation))
+    sent_at_seconds = ctx.clock.monotonic_seconds()
+    ctx.published.announced = Announced(operation.id, operation.announcements, sent_at_seconds)
+    await publish(ctx)
+    until_seconds = ctx.clock.monotonic_seconds() + ctx.settings.publishers_wait_seconds
+    while (attached := await _publishers(ctx, topics)) and ctx.clock.monotonic_seconds() < until_seconds:
+        await ctx.clock.sleep(ctx.settings.publishers_look_seconds)
+    if not is_announced(ctx, operation):
+        raise BackendUnavailable(
+            f"{ctx.topic}: the brokers took too long for a seal to be announced; it is tried again"
+        )
+    in_doubt = [*operation.in_doubt, *sorted(attached - set(operation.in_doubt))]
+    return replace(operation, in_doubt=tuple(in_doubt[:_IN_DOUBT_KEPT]))
+
+
+def _may_be_known(ctx: OperationContext, operation: Operation) -> bool:
+    """Whether clients may have seen the operation's present announcement."""
+    announced = ctx.published.announced
+    if announced is None or announced.operation_id != operation.id:
+        # Only its own process takes an operation past `Announcing`, so others meet it when it was announced.
+        return operation.step is Step.SEALING
+    return announced.number >= operation.announcements
 
 
 async def _publishers(ctx: OperationContext, segment_topics: Sequence[str]) -> frozenset[str]:
@@ -61,7 +101,7 @@ async def _publishers(ctx: OperationContext, segment_topics: Sequence[str]) -> f
     return frozenset().union(*await concurrently(attached(topic) for topic in segment_topics))
 
 
-async def settle_tail(ctx: OperationContext, segment_topic: str, producers: Sequence[str]) -> dict[str, int]:
+async def settle_tail(ctx: OperationContext, segment_topic: str, producers: Collection[str]) -> dict[str, int]:
     """The last sequence id stored under each producer's name in a sealed segment, -1 for none (R15).
 
     Reads the tail backwards until each name was met, `settle_entries` at most.

@@ -33,6 +33,9 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Wall clock, milliseconds since 1970."""
 
+    def monotonic_seconds(self) -> float:
+        """Never goes back; compares within one process only."""
+
     async def sleep(self, seconds: float) -> None:
         """Wait."""
 
@@ -145,11 +148,39 @@ class OperationSettings:
     max_records: int = 512
 
 
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """An announcement this process sent, or tried to send (R13).
+
+    Args:
+        operation_id: whose seal it announces.
+        number: the operation's count of announcements.
+        sent_at_seconds: monotonic time before it was sent; no client can have seen it earlier.
+    """
+
+    operation_id: str
+    number: int
+    sent_at_seconds: float
+
+
 @dataclass(slots=True)
 class Published:
-    """The message last known to be on the layout topic; None while that is not known."""
+    """What a process knows of the layout topic; losing it costs a read and an announcement, nothing else.
+
+    Args:
+        message: the latest message; None while that is not known.
+        behind: clients could not be told of what is committed.
+        announced: the last announcement.
+    """
 
     message: str | None = None
+    behind: bool = False
+    announced: Announced | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether nothing is left to be told or to be looked up."""
+        return self.message is not None and not self.behind
 
 
 @dataclass(frozen=True, slots=True)

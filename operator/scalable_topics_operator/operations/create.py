@@ -27,6 +27,7 @@ from scalable_topics_operator.operations.journal import (
     new_operation_id,
     operation_segments,
 )
+from scalable_topics_operator.operations.layout_message import incarnation_of
 from scalable_topics_operator.operations.protocols import FoundSegment
 from scalable_topics_operator.operations.rebuild import Rebuilt, Witness, next_unused_id, outdated, rebuild
 from scalable_topics_operator.operations.reshape import create_children
@@ -96,7 +97,7 @@ async def _create(ctx: OperationContext, request: Request) -> None:
             for child in operation.children
         },
     )
-    await _commit_created(ctx, layout, operation, incarnation=f"{ctx.claim.resource_uid}.0")
+    await _commit_created(ctx, layout, operation, incarnation=incarnation_of(ctx.claim.resource_uid, 0))
 
 
 async def _journal_creation(ctx: OperationContext, request: Request, *, first_id: int = 0) -> Operation:
@@ -188,8 +189,8 @@ def _is_creating(operation: Operation | None, witnesses: Sequence[Witness]) -> b
 
 
 def _uncommitted(operation: Operation | None) -> Sequence[int]:
-    """Segments that no client was told of, as the journal has it."""
-    if operation is None or operation.step not in (Step.CREATING, Step.ROLLING_BACK):
+    """Segments that no client writes to yet, as the journal has it: announced ones are connected to and no more."""
+    if operation is None or operation.step not in (Step.CREATING, Step.ANNOUNCING, Step.ROLLING_BACK):
         return ()
     return operation_segments(operation)
 
@@ -255,9 +256,9 @@ async def _close_reopened(ctx: OperationContext) -> None:
     for segment in layout.sealed if layout else ():
         if layout is None or segment.sealed_position is not None:
             continue
-        position = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, segment))
-        if position is not None:
-            layout = layout.with_sealed_position(segment.segment_id, str(position))
+        seal = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, segment))
+        if seal is not None:
+            layout = layout.with_sealed_position(segment.segment_id, str(seal.position))
     if layout != ctx.store.state.layout:
         await ctx.store.commit(replace(ctx.store.state, layout=layout))
 
@@ -283,7 +284,7 @@ def _rebuilt_state(ctx: OperationContext, rebuilt: Rebuilt, layout: SegmentLayou
         layout=layout,
         operation=operation,
         deleting=(),
-        incarnation=f"{ctx.claim.resource_uid}.{ctx.clock.now_ms()}",
+        incarnation=incarnation_of(ctx.claim.resource_uid, ctx.clock.now_ms()),
     )
 
 

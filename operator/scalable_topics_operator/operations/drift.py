@@ -249,14 +249,14 @@ async def _mend_seals(
         recorded = Position.parse(segment.sealed_position) if segment.sealed_position else None
         if look.terminated and look.last_confirmed == recorded:
             continue
-        position = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, segment))
-        if position is None:
+        seal = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, segment))
+        if seal is None:
             continue
-        findings.positions[segment.segment_id] = str(position)
+        findings.positions[segment.segment_id] = str(seal.position)
         if not look.terminated:
             await ctx.report(
                 "SealRepaired",
-                f"sealed segment {segment.segment_id} was open again and was sealed at {position}",
+                f"sealed segment {segment.segment_id} was open again and was sealed at {seal.position}",
             )
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from scalable_topics.layout import Segment, SegmentLayout, TopicName
 from scalable_topics_operator.operations.journal import Operation, Step, TopicState
 
 MESSAGE_VERSION = 1
-_STEPS_PER_RESERVATION = 1000
-_SEALING_PHASE = 500
+# An operation that cannot seal announces again at every try, for days if need be.
+_STEPS_PER_RESERVATION = 1_000_000
 _IDLE_PHASE = _STEPS_PER_RESERVATION - 1
 
 SegmentTopic = Callable[[TopicName, Segment], str]
@@ -27,11 +28,41 @@ def message_step(state: TopicState) -> int:
     if layout is None:
         return 0
     phase = _IDLE_PHASE
-    if operation is not None and operation.children:
-        phase = _SEALING_PHASE if operation.step is Step.SEALING else min(operation.announcements, _SEALING_PHASE - 1)
-        if operation.step is Step.ROLLING_BACK:
-            phase = _IDLE_PHASE
+    if operation is not None and operation.step in (Step.CREATING, Step.ANNOUNCING, Step.SEALING):
+        phase = min(operation.announcements, _IDLE_PHASE - 1)
     return layout.next_segment_id * _STEPS_PER_RESERVATION + phase
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class MessageOrder:
+    """Which of two messages of one incarnation uid clients keep: the greater one."""
+
+    counter: int
+    epoch: int
+    step: int
+    term: int
+
+
+def message_order(message: str, uid: str) -> MessageOrder | None:
+    """The order of a message of `uid`; None for one of another uid, or for what is no layout message at all."""
+    try:
+        found = json.loads(message)
+        owner, counter = incarnation_parts(found["incarnation"])
+        order = MessageOrder(counter, int(found["epoch"]), int(found["step"]), int(found["term"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+    return order if owner == uid else None
+
+
+def incarnation_of(uid: str, counter: int) -> str:
+    """The form of an incarnation: whose it is, and how often it was rebuilt, rising (R12)."""
+    return f"{uid}.{counter}"
+
+
+def incarnation_parts(incarnation: str) -> tuple[str, int]:
+    """Uid and counter of an incarnation. Raises ValueError for anything else."""
+    uid, _, counter = incarnation.rpartition(".")
+    return uid, int(counter)
 
 
 def layout_message(topic: TopicName, state: TopicState, *, term: int, hold_ms: int, segment_topic: SegmentTopic) -> str:
@@ -39,7 +70,8 @@ def layout_message(topic: TopicName, state: TopicState, *, term: int, hold_ms: i
 
     Args:
         topic: the scalable topic.
-        state: as committed; what is published follows from it alone, so it may be published again at any time.
+        state: as committed; what is published follows from it alone and to the letter, so it may be published again
+            at any time and by anybody.
         term: leadership term of the publisher (R5).
         hold_ms: how long producers hold after an announcement, in milliseconds.
         segment_topic: names a segment's topic.
@@ -56,7 +88,7 @@ def layout_message(topic: TopicName, state: TopicState, *, term: int, hold_ms: i
         "term": term,
         "epoch": layout.epoch,
         "step": message_step(state),
-        "segments": [_segment(topic, segment, segment_topic) for segment in layout.segments.values()],
+        "segments": [_segment(topic, layout.segments[key], segment_topic) for key in sorted(layout.segments)],
     }
     if operation is not None and operation.step in (Step.ANNOUNCING, Step.SEALING) and operation.parents:
         message["announcement"] = _announcement(topic, operation, hold_ms, segment_topic)
@@ -96,7 +128,7 @@ def _announcement(topic: TopicName, operation: Operation, hold_ms: int, segment_
 
 def _settled(layout: SegmentLayout, state: TopicState) -> dict[str, dict[str, int]]:
     return {
-        str(segment_id): dict(sequence_ids)
-        for segment_id, sequence_ids in state.settled.items()
+        str(segment_id): dict(sorted(sequence_ids.items()))
+        for segment_id, sequence_ids in sorted(state.settled.items())
         if segment_id in layout.segments
     }

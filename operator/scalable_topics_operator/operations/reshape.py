@@ -1,16 +1,18 @@
 """Split, merge and rebucket rollover: one step list over a journal (DESIGN §7, pip-468 split and merge protocol).
 
-Open the journal; create the children with every cursor at earliest; point of no return; seal the parents and
-verify it; carry over cursors made meanwhile; commit the layout. Every step may be run again.
+Open the journal; create the children with every cursor at earliest; announce the seal; point of no return; seal the
+parents and verify it; settle what producers are in doubt about; carry over cursors made meanwhile; commit the layout
+and publish it. Every step may be run again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from scalable_topics.layout import CreatedBy, PlannedSegment, Segment, SegmentChange, SegmentLayout
-from scalable_topics_operator.operations.announce import announce_until_quiet, publish, settle_tail
+from scalable_topics_operator.operations.announce import announce_until_quiet, is_announced, publish, settle_tail
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing
 from scalable_topics_operator.operations.journal import (
@@ -23,7 +25,7 @@ from scalable_topics_operator.operations.journal import (
     new_operation_id,
 )
 from scalable_topics_operator.operations.protocols import Inheritance, SegmentRecord, SegmentSetup
-from scalable_topics_operator.operations.seal import seal_segment
+from scalable_topics_operator.operations.seal import Seal, seal_segment
 
 _CREATED_BY: Mapping[OperationKind, CreatedBy] = {
     OperationKind.CREATE: CreatedBy.CREATE,
@@ -89,12 +91,22 @@ async def _announce(ctx: OperationContext, operation: Operation) -> Operation:
     """Announce the seal, then write the point of no return; a dead process's announcement is called off."""
     if operation.id not in ctx.opened_here:
         return await _turn_back(ctx, operation, Result.ROLLED_BACK, "the operator restarted before the seal")
-    layout = _layout(ctx)
     try:
-        operation = await announce_until_quiet(ctx, operation, [layout.segment(parent) for parent in operation.parents])
+        operation = await announce_until_quiet(ctx, operation, _parents(ctx, operation))
     except BackendRefused as refusal:
-        return await _turn_back(ctx, operation, Result.FAILED, str(refusal))
+        # Announcing again may have been journaled meanwhile.
+        return await _turn_back(ctx, ctx.store.state.operation or operation, Result.FAILED, str(refusal))
     operation = replace(operation, step=Step.SEALING)
+    await ctx.store.commit(replace(ctx.store.state, operation=operation))
+    return operation
+
+
+async def _announced(ctx: OperationContext, operation: Operation) -> Operation:
+    """The operation with its seal announced for long enough: announced again by whoever takes it over, and whenever
+    the brokers kept it waiting until producers went on (R13)."""
+    if is_announced(ctx, operation):
+        return operation
+    operation = await announce_until_quiet(ctx, operation, _parents(ctx, operation))
     await ctx.store.commit(replace(ctx.store.state, operation=operation))
     return operation
 
@@ -155,24 +167,31 @@ async def discover_subscriptions(ctx: OperationContext, parents: list[Segment]) 
 
 async def _seal_and_commit(ctx: OperationContext, operation: Operation) -> None:
     layout = _layout(ctx)
-    parents = [layout.segment(parent) for parent in operation.parents]
-    positions: dict[int, str] = {}
+    parents = _parents(ctx, operation)
+    seals: dict[int, Seal] = {}
     settled: dict[int, dict[str, int]] = {}
     # One after the other, as pip-468 has it: a merge never has one parent sealed long before its sibling.
     for parent in parents:
         topic = ctx.backend.segment_topic(ctx.topic, parent)
-        position = await seal_segment(ctx, topic)
-        if position is None:
+        operation = await _announced(ctx, operation)
+        seal = await seal_segment(ctx, topic)
+        if seal is None:
             await ctx.report(
                 "SegmentMissing",
                 f"segment {parent.segment_id} {parent.hash_range} had no topic when it was to be sealed; "
                 "what it held is lost",
             )
         else:
-            positions[parent.segment_id] = str(position)
-            settled[parent.segment_id] = await settle_tail(ctx, topic, operation.in_doubt)
+            seals[parent.segment_id] = seal
+    # Only now: a parent's producers may have come back while another one kept the seal waiting.
+    for parent in parents:
+        if parent.segment_id in seals:
+            topic = ctx.backend.segment_topic(ctx.topic, parent)
+            in_doubt = seals[parent.segment_id].came_back.union(operation.in_doubt)
+            settled[parent.segment_id] = await settle_tail(ctx, topic, in_doubt)
     subscriptions = await discover_subscriptions(ctx, parents)
     change = SegmentChange(kind=_CREATED_BY[operation.kind], parent_ids=operation.parents, children=operation.children)
+    positions = {segment_id: str(seal.position) for segment_id, seal in seals.items()}
     committed = layout.apply(change, now_ms=ctx.clock.now_ms(), sealed_positions=positions)
     present = await concurrently(
         _complete_child(ctx, committed.segment(child.segment_id), subscriptions) for child in operation.children
@@ -190,9 +209,19 @@ async def _seal_and_commit(ctx: OperationContext, operation: Operation) -> None:
         result=Result.SUCCEEDED,
         request=operation.request,
     )
-    kept = {**ctx.store.state.settled, **{segment: last for segment, last in settled.items() if last}}
+    kept = {**_still_settled(ctx, committed), **{segment: last for segment, last in settled.items() if last}}
     await ctx.store.commit(replace(ctx.store.state, layout=committed, settled=kept).finished(action))
     ctx.opened_here.discard(operation.id)
+
+
+def _still_settled(ctx: OperationContext, layout: SegmentLayout) -> dict[int, Mapping[str, int]]:
+    """What was settled earlier and may still be asked for (R15); the rest only makes the record larger."""
+    since_ms = ctx.clock.now_ms() - ctx.settings.settle_window_seconds * 1000
+    return {
+        segment_id: last
+        for segment_id, last in ctx.store.state.settled.items()
+        if segment_id in layout.segments and layout.segment(segment_id).sealed_at_ms >= since_ms
+    }
 
 
 async def _complete_child(ctx: OperationContext, child: Segment, subscriptions: frozenset[str]) -> bool:
@@ -212,7 +241,12 @@ async def _turn_back(ctx: OperationContext, operation: Operation, result: Result
 
 
 async def _roll_back(ctx: OperationContext, operation: Operation) -> None:
-    """Delete the children. Nobody was told of them, so nothing in them can count; their ids stay used (R9)."""
+    """Call the change off, then delete the children. Nobody was to write to them yet, so nothing in them can count;
+    their ids stay used (R9)."""
+    if operation.announcements:
+        # Clients have connected to the children: they leave before these are deleted, and do not make them again.
+        with suppress(BackendRefused):
+            await publish(ctx)
     await concurrently(_delete_child(ctx, operation, child) for child in operation.children)
     action = Action(
         id=operation.id,
@@ -243,6 +277,11 @@ async def _delete_child(ctx: OperationContext, operation: Operation, child: Plan
 
 def _united(first: Mapping[str, frozenset[str]], second: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
     return {role: first.get(role, frozenset()) | second.get(role, frozenset()) for role in first.keys() | second.keys()}
+
+
+def _parents(ctx: OperationContext, operation: Operation) -> list[Segment]:
+    layout = _layout(ctx)
+    return [layout.segment(parent) for parent in operation.parents]
 
 
 def _layout(ctx: OperationContext) -> SegmentLayout:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from scalable_topics_operator.operations.context import OperationContext
 from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
@@ -13,15 +14,29 @@ logger = logging.getLogger(__name__)
 _UNLOAD_AFTER_ATTEMPTS = 2
 
 
-async def seal_segment(ctx: OperationContext, segment_topic: str) -> Position | None:
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """A verified seal.
+
+    Args:
+        position: the last entry.
+        came_back: producers seen attached between two attempts, when the first did not hold (R15).
+    """
+
+    position: Position
+    came_back: frozenset[str]
+
+
+async def seal_segment(ctx: OperationContext, segment_topic: str) -> Seal | None:
     """Terminate a segment and look twice until state and last entry hold still.
 
     A terminate that coincides with a ledger rollover does not stick, and writes in flight may hang for good:
     the first is terminated again, the second is cured by an unload.
 
-    Returns the verified last position, or None if the segment's topic does not exist.
+    Returns the verified seal, or None if the segment's topic does not exist.
     Raises BackendUnavailable when the seal does not hold within `settings.seal_attempts`.
     """
+    came_back: frozenset[str] = frozenset()
     for attempt in range(ctx.settings.seal_attempts):
         try:
             claimed = await ctx.backend.terminate(segment_topic)
@@ -43,7 +58,8 @@ async def seal_segment(ctx: OperationContext, segment_topic: str) -> Position | 
             and not second.pending_adds
             and claimed == first.last_confirmed == second.last_confirmed
         ):
-            return second.last_confirmed
+            return Seal(second.last_confirmed, came_back)
+        came_back |= first.producers | second.producers
         logger.warning("seal of %s did not hold (attempt %d); terminating again", segment_topic, attempt + 1)
     raise BackendUnavailable(
         f"{segment_topic}: the seal did not hold in {ctx.settings.seal_attempts} attempts; it is tried again"

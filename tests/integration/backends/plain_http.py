@@ -120,6 +120,15 @@ class Clients:
     async def reader(self, topic: str) -> pulsar.Reader:
         return await asyncio.to_thread(lambda: self._open().create_reader(topic, pulsar.MessageId.earliest))
 
+    async def latest_reader(self, topic: str) -> pulsar.Reader:
+        """A Reader that begins with the latest message, as clients of a layout topic do."""
+        reader = await asyncio.to_thread(
+            lambda: self._open().create_reader(topic, pulsar.MessageId.latest, start_message_id_inclusive=True)
+        )
+        # Only this call makes pulsar-client go back to the latest message instead of waiting for the next one.
+        await asyncio.to_thread(reader.has_message_available)
+        return reader
+
     async def send(self, topic: str, *payloads: str) -> None:
         producer = await self.producer(topic, batching_enabled=False)
         for payload in payloads:

@@ -13,6 +13,7 @@ from scalable_topics.layout import TopicName
 from scalable_topics.sdk import Client
 from tests.support.pulsar_view import PulsarView
 from tests.support.scripted_leader import ScriptedLeader
+from tests.support.tcp_proxy import TcpProxy
 
 
 @pytest.fixture
@@ -51,5 +52,21 @@ async def client(pulsar: PulsarAccess) -> AsyncIterator[Client]:
     """A client of an application."""
     async with Client(
         pulsar.service_url, authentication=pulsar_client.AuthenticationToken(pulsar.superuser_token)
+    ) as found:
+        yield found
+
+
+@pytest.fixture
+async def proxy(pulsar: PulsarAccess) -> AsyncIterator[TcpProxy]:
+    """What the client under test talks to."""
+    async with TcpProxy(pulsar.service_url) as found:
+        yield found
+
+
+@pytest.fixture
+async def distant(proxy: TcpProxy, pulsar: PulsarAccess) -> AsyncIterator[Client]:
+    """A client behind the proxy."""
+    async with Client(
+        proxy.service_url, authentication=pulsar_client.AuthenticationToken(pulsar.superuser_token)
     ) as found:
         yield found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pulsar as pulsar_client
 import pytest
@@ -99,6 +100,35 @@ async def test_settings_out_of_range_are_refused(client: Client, pulsar: PulsarA
         await client.queue_consumer("x", "")
 
 
+@pytest.mark.parametrize("address", ["localhost:6650", "http://localhost:8080", "pulsar://"])
+async def test_an_address_that_is_none_is_refused_at_once(address: str) -> None:
+    with pytest.raises(ValueError, match="service_url"):
+        Client(address)
+
+
+async def test_settings_pulsar_client_refuses_do_not_hang() -> None:
+    async with Client("pulsar://localhost:1", authentication="not an authentication") as strange:
+        with pytest.raises(ConnectError, match="topic://t/n/x"):
+            await asyncio.wait_for(strange.producer("t/n/x"), TIMEOUT_SECONDS)
+
+
+async def test_flush_does_not_wait_for_a_batch_to_fill(lead: MakeLeader, client: Client) -> None:
+    leader = await lead(segments=2)
+    async with await client.producer(str(leader.topic), batching_max_publish_delay_ms=60_000) as producer:
+        sent = [await producer.submit(b"x", key=f"k{number}") for number in range(10)]
+        await asyncio.wait_for(producer.flush(), TIMEOUT_SECONDS)
+        assert {message.result().segment_id for message in sent} == {0, 1}
+        change = await leader.prepare(leader.layout.plan_split(0))
+        await leader.publish(change)
+        assert await leader.until_unused([0])
+        held = [await producer.submit(b"x", key=f"k{number}") for number in range(10)]
+        flushing = asyncio.create_task(producer.flush())
+        await leader.seal([0])
+        await leader.commit(change)
+        await asyncio.wait_for(flushing, TIMEOUT_SECONDS)
+        assert {message.result().segment_id for message in held} == {1, 2, 3}
+
+
 async def test_send_nowait_refuses_beyond_the_bound(lead: MakeLeader, client: Client) -> None:
     leader = await lead()
     async with await client.producer(str(leader.topic), max_pending_messages=3) as producer:
@@ -158,6 +188,29 @@ async def test_the_face_without_asyncio(lead: MakeLeader, pulsar: PulsarAccess) 
             return received
 
     assert await asyncio.to_thread(work) == {b"first", *(b"%d" % number for number in range(200))}
+
+
+async def test_the_face_without_asyncio_says_that_it_is_closed(lead: MakeLeader, pulsar: PulsarAccess) -> None:
+    """Whoever waits in another thread is told so, and nobody waits for ever afterwards."""
+    leader = await lead(subscriptions=["s"])
+
+    def work() -> None:
+        client = sync.Client(pulsar.service_url, pulsar_client.AuthenticationToken(pulsar.superuser_token))
+        producer = client.producer(str(leader.topic))
+        consumer = client.queue_consumer(str(leader.topic), "s")
+        with ThreadPoolExecutor(1) as thread:
+            receiving = thread.submit(consumer.receive)
+            client.close()
+            with pytest.raises(ClosedError):
+                receiving.result(TIMEOUT_SECONDS)
+        with pytest.raises(ClosedError):
+            producer.send_async(b"x").result(TIMEOUT_SECONDS)
+        for refused in (producer.flush, consumer.receive, lambda: client.producer(str(leader.topic))):
+            with pytest.raises(ClosedError):
+                refused()
+        client.close()
+
+    await asyncio.to_thread(work)
 
 
 async def test_the_face_without_asyncio_keeps_the_order_of_a_thread(lead: MakeLeader, pulsar: PulsarAccess) -> None:

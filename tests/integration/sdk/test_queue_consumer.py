@@ -20,6 +20,7 @@ from scalable_topics.sdk import (
 from tests.integration.sdk.conftest import MakeLeader
 from tests.support.pulsar_view import PulsarView
 from tests.support.scripted_leader import ScriptedLeader
+from tests.support.tcp_proxy import TcpProxy
 from tests.support.waiting import eventually
 
 TIMEOUT_SECONDS = 20
@@ -52,6 +53,12 @@ async def until_backlog(view: PulsarView, leader: ScriptedLeader, subscription: 
         return sum(found["subscriptions"].get(subscription, {}).get("msgBacklog", 0) for found in stats)
 
     await eventually(backlog, lambda found: found == wanted, what=f"the backlog is {wanted}")
+
+
+async def attached(view: PulsarView, leader: ScriptedLeader, subscription: str) -> int:
+    """How many consumers the brokers see, over all segments."""
+    stats = [await view.stats(leader.segment_topic(segment_id)) for segment_id in leader.layout.segments]
+    return sum(len(found["subscriptions"][subscription]["consumers"]) for found in stats)
 
 
 async def test_A3_25611_sealed_segments_are_read_to_their_end(
@@ -192,6 +199,74 @@ async def test_A5_26151_what_waits_for_the_application_is_bounded(
         assert consumer.waiting_messages <= 50
         rest = await receive_numbers(consumer, 1999)
         assert rest + Counter([int(first.data)]) == Counter(range(2000))
+
+
+async def test_A5_26151_segments_that_come_later_share_the_same_budget(
+    lead: MakeLeader, client: Client, view: PulsarView
+) -> None:
+    leader = await lead(subscriptions=["s"])
+    await send_numbers(client, leader, range(300), batching=False)
+    async with await client.queue_consumer(str(leader.topic), "s", receiver_queue_size=100) as consumer:
+        for segment_id in (0, 1, 2, 3):
+            await leader.split(segment_id)
+            await send_numbers(client, leader, range(300), batching=False)
+        assert len(leader.layout.segments) == 9
+
+        async def attached() -> list[int]:
+            stats = [await view.stats(leader.segment_topic(segment_id)) for segment_id in range(9)]
+            found = [each["subscriptions"]["s"] for each in stats]
+            return [subscription["unackedMessages"] for subscription in found if subscription["consumers"]]
+
+        dispatched = await eventually(attached, lambda found: len(found) == 9, what="all segments are attached to")
+        assert 50 <= sum(dispatched) <= 100
+        received = await receive_numbers(consumer, 1500)
+        assert received == Counter(dict.fromkeys(range(300), 5))
+
+
+async def test_the_subscription_is_on_every_segment_for_splits_and_prune_to_see(
+    lead: MakeLeader, client: Client, view: PulsarView
+) -> None:
+    """By durable cursors, sealed segments included, and also when the consumer is gone (R16)."""
+    leader = await lead(segments=2)
+    await leader.split(0)
+
+    async def cursors() -> dict[int, bool]:
+        stats = {
+            segment_id: await view.stats(leader.segment_topic(segment_id)) for segment_id in leader.layout.segments
+        }
+        found = {segment_id: each["subscriptions"].get("s") for segment_id, each in stats.items()}
+        return {segment_id: each["durable"] for segment_id, each in found.items() if each is not None}
+
+    async with await client.queue_consumer(str(leader.topic), "s", initial_position=EARLIEST):
+        assert await cursors() == dict.fromkeys(range(4), True)
+        await leader.split(1)
+        await eventually(cursors, lambda found: found == dict.fromkeys(range(6), True), what="children have cursors")
+    assert await cursors() == dict.fromkeys(range(6), True)
+
+
+async def test_acknowledgements_survive_a_reconnect(
+    lead: MakeLeader, client: Client, distant: Client, proxy: TcpProxy, view: PulsarView
+) -> None:
+    """Those made before the connection broke, and those made while there was none; the rest comes again."""
+    leader = await lead(segments=2, subscriptions=["s"])
+    await send_numbers(client, leader, range(60), batching=False)
+    async with await distant.queue_consumer(str(leader.topic), "s") as consumer:
+        messages = [await consumer.receive(TIMEOUT_SECONDS) for _ in range(60)]
+        await consumer.acknowledge_many(messages[:20])
+        await until_backlog(view, leader, "s", 40)
+        await proxy.refuse()
+        # What is acknowledged in the last 100 ms before a connection breaks is pulsar-client's to lose.
+        await eventually(lambda: attached(view, leader, "s"), lambda found: found == 0, what="the connection is gone")
+        await consumer.acknowledge_many(messages[20:40])
+        await proxy.accept()
+        await until_backlog(view, leader, "s", 20)
+        unacknowledged = Counter(int(message.data) for message in messages[40:])
+        again = await receive_numbers(consumer, 20)
+        # What was acknowledged without a connection may come again, too; never what was before.
+        while not set(unacknowledged) <= set(again):
+            again += await receive_numbers(consumer, 1)
+        assert not set(again) & {int(message.data) for message in messages[:20]}
+        await until_backlog(view, leader, "s", 0)
 
 
 async def test_several_consumers_share(lead: MakeLeader, client: Client) -> None:

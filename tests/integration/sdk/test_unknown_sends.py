@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pulsar as pulsar_client
 import pytest
 
 from dev.access import PulsarAccess
-from scalable_topics.sdk import Client, Producer, SendOutcomeUnknownError, SendTimeoutError
+from scalable_topics.sdk import Client, ClientError, Producer, SendOutcomeUnknownError, SendTimeoutError, sync
 from tests.integration.sdk.conftest import MakeLeader
 from tests.integration.sdk.test_layout_changes import assert_exact
 from tests.support.keyed_traffic import KeyedTraffic
 from tests.support.scripted_leader import ScriptedLeader
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.waiting import eventually
-
-
-@pytest.fixture
-async def proxy(pulsar: PulsarAccess) -> AsyncIterator[TcpProxy]:
-    """What the client under test talks to."""
-    async with TcpProxy(pulsar.service_url) as found:
-        yield found
-
-
-@pytest.fixture
-async def distant(proxy: TcpProxy, pulsar: PulsarAccess) -> AsyncIterator[Client]:
-    """A client behind the proxy."""
-    async with Client(
-        proxy.service_url, authentication=pulsar_client.AuthenticationToken(pulsar.superuser_token)
-    ) as found:
-        yield found
 
 
 async def some_unknown(traffic: KeyedTraffic, proxy: TcpProxy, leader: ScriptedLeader, segment_id: int) -> None:
@@ -157,6 +140,78 @@ async def test_A5_26151_memory_stays_bounded_while_brokers_are_silent(
     await producer.flush()
     assert {message.exception() for message in messages} == {None}
     assert producer.pending_messages == producer.pending_bytes == 0
+
+
+async def test_A5_26151_threads_wait_too_while_brokers_are_silent(
+    lead: MakeLeader, proxy: TcpProxy, pulsar: PulsarAccess
+) -> None:
+    """The face without asyncio counts bytes as well as messages."""
+    leader = await lead()
+    token = pulsar_client.AuthenticationToken(pulsar.superuser_token)
+    client = await asyncio.to_thread(sync.Client, proxy.service_url, token)
+    options = {"max_pending_messages": 1000, "max_pending_bytes": 10_000}
+    producer = await asyncio.to_thread(lambda: client.producer(str(leader.topic), **options))
+    await asyncio.to_thread(producer.send, b"0", key="a")
+    proxy.stall()
+    taken: list[int] = []
+
+    def send_many() -> None:
+        for number in range(50):
+            producer.send_async(b"%01000d" % number, key="a")
+            taken.append(number)
+
+    sending = asyncio.create_task(asyncio.to_thread(send_many))
+    await asyncio.wait({sending}, timeout=1.0)
+    assert len(taken) == 10
+    proxy.flow()
+    await asyncio.wait_for(sending, 30)
+    await asyncio.to_thread(client.close)
+    assert await leader.messages_in(leader.segment_topic(0)) == 51
+
+
+async def test_A5_26151_a_silent_broker_fails_what_waits_once_its_time_is_over(
+    lead: MakeLeader, distant: Client, proxy: TcpProxy
+) -> None:
+    """`submit` waits for room no longer than the send timeout; what was in flight keeps its room: it takes memory."""
+    leader = await lead()
+    producer = await distant.producer(str(leader.topic), max_pending_messages=5, send_timeout_seconds=1.0)
+    await producer.send(b"0", key="a")
+    proxy.stall()
+    in_flight = [await producer.submit(b"x", key="a") for _ in range(5)]
+    late = await asyncio.wait_for(producer.submit(b"late", key="a"), 10)
+    with pytest.raises(SendTimeoutError, match=str(leader.topic)):
+        await late
+    assert all(isinstance(message.exception(), SendOutcomeUnknownError) for message in in_flight)
+    assert producer.pending_messages == 5
+    proxy.flow()
+    assert (await producer.send(b"2", key="a")).segment_id == 0
+    assert await leader.messages_in(leader.segment_topic(0)) == 7
+
+
+async def test_closing_while_brokers_are_silent_ends(lead: MakeLeader, proxy: TcpProxy, pulsar: PulsarAccess) -> None:
+    """Within the time given for outcomes and the operation timeout."""
+    leader = await lead(segments=4)
+    token = pulsar_client.AuthenticationToken(pulsar.superuser_token)
+    async with Client(proxy.service_url, token, operation_timeout_seconds=2) as impatient:
+        producer = await impatient.producer(str(leader.topic))
+        consumer = await impatient.queue_consumer(str(leader.topic), "s")
+        await producer.send(b"0", key="a")
+        proxy.stall()
+        sent = [await producer.submit(b"x", key=f"k{number}") for number in range(20)]
+        await asyncio.wait_for(asyncio.gather(producer.close(1.0), consumer.close()), 15)
+        assert all(isinstance(message.exception(), SendOutcomeUnknownError) for message in sent)
+        proxy.flow()
+
+
+async def test_closing_a_client_ends_what_it_was_about_to_make(proxy: TcpProxy, pulsar: PulsarAccess) -> None:
+    client = Client(proxy.service_url, pulsar_client.AuthenticationToken(pulsar.superuser_token))
+    proxy.stall()
+    making = asyncio.create_task(client.producer("public/default/x"))
+    await asyncio.sleep(0.1)
+    closing = asyncio.create_task(client.close())
+    with pytest.raises(ClientError):
+        await asyncio.wait_for(making, 60)
+    await asyncio.wait_for(closing, 60)
 
 
 async def test_the_layout_is_followed_again_after_its_connection_broke(

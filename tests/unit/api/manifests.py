@@ -244,12 +244,15 @@ STATUSES: Mapping[str, Manifest] = {
             "children": [{"id": 3, "range": "0000-3fff", "buckets": 2, "mergeDepth": 1}],
             "subscriptions": ["billing"],
             "nextSegmentId": 5,
+            "announcements": 2,
+            "inDoubt": ["payments-1"],
             "startedAt": "2026-11-27T10:00:00Z",
             "request": _REQUEST,
             "sealedPositions": {"1": "13:7"},
             "result": "RolledBack",
             "message": "waiting for producers",
         },
+        "settled": [{"segment": 0, "producers": [{"name": "payments-1", "sequenceId": -1}]}],
         "deleting": [
             {
                 "id": 0,

@@ -50,7 +50,7 @@ def test_a_segment_is_shown_as_the_broker_has_it() -> None:
     look = look_from("persistent://t/n/x", STATS, INTERNAL)
     assert look.terminated
     assert look.last_confirmed == Position(40, 4)
-    assert (look.pending_adds, look.entries, look.producers) == (2, 5, 1)
+    assert (look.pending_adds, look.entries, look.producers) == (2, 5, frozenset({"p"}))
     assert look.cursors["sub"].mark_delete == Position(40, -1)
     assert look.cursors["a/b c"].backlog == 2
 

@@ -94,6 +94,6 @@ def sealed_look(cursors: Mapping[str, CursorLook], *, end: str = "7:9", terminat
         last_confirmed=position,
         pending_adds=0,
         entries=position.entry_id + 1,
-        producers=0,
+        producers=frozenset(),
         cursors=dict(cursors),
     )

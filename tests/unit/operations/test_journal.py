@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -46,6 +47,8 @@ operations = st.builds(
     started_at=texts,
     request=requests,
     next_segment_id=ids,
+    announcements=st.integers(0, 9),
+    in_doubt=st.lists(texts, max_size=3).map(tuple),
     result=st.none() | st.sampled_from(Result),
     message=st.just("") | texts,
 )
@@ -62,6 +65,15 @@ actions = st.builds(
     message=st.just("") | texts,
 )
 subscriptions = st.builds(SubscriptionState, texts, st.sampled_from(SubscriptionPhase), st.booleans(), st.booleans())
+tails = st.dictionaries(texts, st.integers(-1, 2**40), min_size=1, max_size=3)
+
+
+def _with_settled(state: TopicState, last: list[dict[str, int]]) -> TopicState:
+    """Only what belongs to a segment of the layout is kept."""
+    segments = sorted(state.layout.segments) if state.layout else []
+    return replace(state, settled=dict(zip(segments, last, strict=False)))
+
+
 states = st.builds(
     TopicState,
     layout=st.none() | layouts(max_steps=3),
@@ -70,7 +82,7 @@ states = st.builds(
     subscriptions=st.lists(subscriptions, max_size=3).map(lambda found: {entry.name: entry for entry in found}),
     actions=st.lists(actions, max_size=3).map(tuple),
     incarnation=st.just("") | texts,
-)
+).flatmap(lambda state: st.lists(tails, max_size=2).map(lambda last: _with_settled(state, last)))
 
 
 def _through_the_api_server(status: dict[str, Any]) -> dict[str, Any]:

@@ -54,6 +54,29 @@ async def test_sends_beyond_the_bound_wait_in_order() -> None:
     assert sends.pending.messages == sends.pending.bytes == 0
 
 
+async def test_A5_26151_what_waits_in_vain_is_let_go_though_nothing_is_released() -> None:
+    """Brokers are silent for longer than the send timeout: who waits for room is told so, and nothing piles up."""
+    sends = Sends(max_messages=1)
+    first = sends.add(seconds=0.01)
+    second = sends.add(seconds=0.02)
+    admission = sends.pending.admission(second)
+    assert admission is not None
+    await asyncio.wait_for(admission, 5)
+    assert sends.expired == [first, second]
+    assert not second.is_admitted
+    for _ in range(5):
+        late = sends.add(seconds=0.01)
+        given_up = sends.pending.admission(late)
+        assert given_up is not None
+        await asyncio.wait_for(given_up, 5)
+    last = sends.add()
+    waits = sends.pending.admission(last)
+    assert waits is not None
+    assert not waits.done()
+    assert sends.pending.untold[-1] is last
+    assert len(sends.pending.waiting) == 1
+
+
 async def test_a_small_send_does_not_pass_a_large_one_that_waits() -> None:
     sends = Sends(max_bytes=100)
     first, large, small = sends.add(60), sends.add(60), sends.add(1)

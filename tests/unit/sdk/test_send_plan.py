@@ -180,6 +180,26 @@ def test_R13_an_announcement_of_segments_nobody_uses_opens_nothing() -> None:
     assert not world.plan.lanes[0].held
 
 
+def test_R13_announced_again_the_children_stay_open() -> None:
+    """The parents have been left since the first time, so they do not look used any more."""
+    world = SimulatedSegments()
+    sent = world.send(0)
+    opened(world)
+    world.store(world.producers[0])
+    world.acknowledge(world.producers[0])
+    assert sent.is_told
+    world.plan_change(world.layout.plan_split(0))
+    world.announce()
+    opened(world)
+    children = [producer for producer in world.producers if producer.is_attached]
+    assert len(children) == 2
+    world.announce()
+    assert [producer for producer in world.producers if producer.is_attached] == children
+    world.commit(settle=True)
+    world.send(0)
+    assert not world.opening
+
+
 def test_R13_children_of_a_change_called_off_are_closed() -> None:
     world = SimulatedSegments()
     world.send(0)

@@ -1,0 +1,95 @@
+"""Keyed messages sent a second: the library on a scalable topic, beside pulsar-client on a partitioned one."""
+
+import asyncio
+import os
+import threading
+import time
+import uuid
+
+import pulsar
+
+from bench.measuring import Rate, table
+from dev.access import PulsarAccess
+from scalable_topics.layout import TopicName
+from scalable_topics.sdk import Client, ProducerOptions
+from tests.support.pulsar_view import PulsarView
+from tests.support.scripted_leader import ScriptedLeader
+
+_SEGMENTS = 4
+_KEYS = [f"key-{number}" for number in range(1000)]
+_PAYLOAD = os.urandom(256)
+_PULSAR_NAMESPACE = "public/default"
+
+
+async def report(count: int, rounds: int) -> str:
+    """Send `count` messages in each round both ways in turn, batching on, and wait until the last one is stored."""
+    access = PulsarAccess.from_environment()
+    plain, library = [], []
+    topic = TopicName.parse(f"{_PULSAR_NAMESPACE}/bench-{uuid.uuid4().hex[:10]}")
+    partitioned = f"persistent://{_PULSAR_NAMESPACE}/bench-{uuid.uuid4().hex[:10]}"
+    async with (
+        PulsarView(access.admin_url, access.superuser_token) as view,
+        ScriptedLeader(topic, view, access.service_url, access.superuser_token, segments=_SEGMENTS),
+    ):
+        await view.create_partitioned(partitioned, _SEGMENTS)
+        # The first round warms both ways and does not count.
+        for _ in range(rounds + 1):
+            plain.append(await asyncio.to_thread(_plain_round, access, partitioned, count))
+            library.append(await _library_round(access, topic, count))
+    rates = [
+        Rate(f"pulsar-client, {_SEGMENTS} partitions", tuple(plain[1:])),
+        Rate(f"library, {_SEGMENTS} segments", tuple(library[1:])),
+    ]
+    return table(f"Keyed messages of {len(_PAYLOAD)} bytes sent asynchronously by one producer", "messages/s", rates)
+
+
+def _plain_round(access: PulsarAccess, topic: str, count: int) -> float:
+    """With the same batching and the same bound as the library's."""
+    options = ProducerOptions()
+    client = pulsar.Client(
+        access.service_url,
+        authentication=pulsar.AuthenticationToken(access.superuser_token),
+        logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+    )
+    producer = client.create_producer(
+        topic,
+        send_timeout_millis=0,
+        block_if_queue_full=True,
+        max_pending_messages=options.max_pending_messages,
+        max_pending_messages_across_partitions=options.max_pending_messages,
+        batching_enabled=True,
+        batching_max_messages=options.batching_max_messages,
+        batching_max_allowed_size_in_bytes=options.batching_max_bytes,
+        batching_max_publish_delay_ms=options.batching_max_publish_delay_ms,
+    )
+    stored, done = 0, threading.Event()
+
+    def told(result: pulsar.Result, _: pulsar.MessageId) -> None:
+        nonlocal stored
+        if result != pulsar.Result.Ok:
+            raise RuntimeError(f"a message was refused: {result}")
+        stored += 1
+        if stored == count:
+            done.set()
+
+    started = time.perf_counter()
+    for number in range(count):
+        producer.send_async(_PAYLOAD, told, partition_key=_KEYS[number % len(_KEYS)])
+    producer.flush()
+    if not done.wait(60):
+        raise RuntimeError(f"{count - stored} of {count} messages have no outcome")
+    rate = count / (time.perf_counter() - started)
+    client.close()
+    return rate
+
+
+async def _library_round(access: PulsarAccess, topic: TopicName, count: int) -> float:
+    authentication = pulsar.AuthenticationToken(access.superuser_token)
+    async with Client(access.service_url, authentication) as client, await client.producer(str(topic)) as producer:
+        started = time.perf_counter()
+        sent = [await producer.submit(_PAYLOAD, key=_KEYS[number % len(_KEYS)]) for number in range(count)]
+        await producer.flush()
+        rate = count / (time.perf_counter() - started)
+        for message in sent:
+            message.result()
+        return rate

@@ -1,0 +1,87 @@
+"""What segments really hold, read from the brokers without the library, and what is wrong with it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pulsar
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """One stored message.
+
+    Args:
+        segment: number of its segment in the order of reading.
+        key: its key, "" for none.
+        number: its payload, a number.
+    """
+
+    segment: int
+    key: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What is wrong between what was sent and what is stored."""
+
+    lost: list[tuple[str, int]]
+    duplicated: list[tuple[str, int]]
+    disordered: list[tuple[str, int]]
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.duplicated or self.disordered)
+
+    def __str__(self) -> str:
+        parts = (("lost", self.lost), ("duplicated", self.duplicated), ("disordered", self.disordered))
+        return ", ".join(f"{name} {len(found)} {found[:5]}" for name, found in parts)
+
+
+def read_topics(service_url: str, token: str, topics: Iterable[str]) -> list[StoredMessage]:
+    """Everything stored on some topics, in their order; parents come before children. Blocks."""
+    stored: list[StoredMessage] = []
+    for segment, topic in enumerate(topics):
+        client = pulsar.Client(
+            service_url,
+            authentication=pulsar.AuthenticationToken(token),
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+        reader = client.create_reader(topic, pulsar.MessageId.earliest, receiver_queue_size=5000)
+        while reader.has_message_available():
+            message = reader.read_next(10_000)
+            stored.append(StoredMessage(segment, message.partition_key(), int(message.data())))
+        with contextlib.suppress(pulsar.PulsarException):
+            # It has just met the end of a sealed topic, on which pulsar-client drops its connection.
+            client.close()
+    return stored
+
+
+async def stored_on(service_url: str, token: str, topics: Iterable[str]) -> list[StoredMessage]:
+    """As `read_topics`, in a thread."""
+    return await asyncio.to_thread(read_topics, service_url, token, list(topics))
+
+
+def judge(sent: dict[str, list[int]], stored: list[StoredMessage]) -> Findings:
+    """Compare what was acknowledged, by key in the order of sending, with what is stored."""
+    by_key: dict[str, list[int]] = defaultdict(list)
+    for message in stored:
+        by_key[message.key].append(message.number)
+    lost, duplicated, disordered = [], [], []
+    for key, numbers in sent.items():
+        found = by_key.get(key, [])
+        present = set(found)
+        lost += [(key, number) for number in numbers if number not in present]
+        duplicated += [(key, number) for number, times in Counter(found).items() if times > 1]
+        if key:
+            first_seen = list(dict.fromkeys(found))
+            highest = -1
+            for number in first_seen:
+                if number < highest:
+                    disordered.append((key, number))
+                highest = max(highest, number)
+    return Findings(lost, duplicated, disordered)

@@ -1,0 +1,154 @@
+"""Ten minutes of traffic through a layout change every 3 seconds, three times over: `make show-guarantee`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from dev.access import PulsarAccess
+from dev.broker_settings import Profile
+from dev.instance import LocalCluster, Shape
+from scalable_topics_operator.cluster.kube_client import KubeClient
+from tests.integration.operator.conftest import MakeOperator
+from tests.support.evidence import Evidence, table
+from tests.support.operator_guarantee import Disturbance, Outcome, Plan, percentile, run
+from tests.support.pulsar_view import PulsarView
+from tests.support.running_operator import RunningOperator
+from tests.support.world import World
+from tests.support.world_making import make_world
+
+_SECONDS = float(os.environ.get("GUARANTEE_SECONDS", "600"))
+_SEED = int(os.environ.get("GUARANTEE_SEED", "468"))
+_ORDINARY, _ROLLOVER, _TWO_BROKERS = (
+    "Ordinary settings",
+    "Ledgers roll over",
+    "Two brokers, unloads and a broker's death",
+)
+# A sealed segment stays long enough for every unknown send to be settled, and not so long that hundreds pile up.
+_FLAGS = ("--drift-seconds=20", "--prune-seconds=5", "--settle-window-seconds=60", "--force-delete-after-seconds=30")
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    cluster: LocalCluster
+    operator: RunningOperator
+    world: World
+
+    @property
+    def brokers(self) -> PulsarAccess:
+        return self.cluster.pulsar.access
+
+    async def operator_dies(self) -> None:
+        self.operator.kill()
+        await asyncio.to_thread(self.operator.start)
+
+    async def broker_dies(self, index: int, seconds: float) -> None:
+        await asyncio.to_thread(self.cluster.pulsar.kill_broker, index)
+        await asyncio.sleep(seconds)
+        await asyncio.to_thread(self.cluster.pulsar.start_broker, index)
+
+    async def unload(self) -> None:
+        await self.world.pulsar.unload_namespace(self.world.pulsar_namespace)
+
+
+@pytest.fixture(scope="module")
+def evidence() -> Iterator[Evidence]:
+    page = Evidence(
+        "guarantee.md", "Traffic through layout changes", "make show-guarantee", (_ORDINARY, _ROLLOVER, _TWO_BROKERS)
+    )
+    yield page
+    page.write()
+
+
+@asynccontextmanager
+async def _bench(
+    local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient, shape: Shape
+) -> AsyncIterator[_Bench]:
+    cluster = await asyncio.to_thread(local_cluster, shape)
+    access = cluster.pulsar.access
+    operator = await own_operator(_FLAGS)
+    async with PulsarView(access.admin_url, access.superuser_token) as view:
+        world = await make_world(kube, view, access, operator.namespace)
+        await asyncio.to_thread(operator.start)
+        yield _Bench(cluster, operator, world)
+
+
+@pytest.mark.timeout(1800)
+async def test_ordinary_settings(
+    local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient, evidence: Evidence
+) -> None:
+    async with _bench(local_cluster, own_operator, kube, Shape(kubernetes=False)) as bench:
+        deaths = Disturbance("the operator is killed and started again", 60, bench.operator_dies, 120)
+        outcome = await run(bench.world, bench.brokers, "ordinary", Plan(_SEED, _SECONDS, disturbances=[deaths]))
+    outcome.require()
+    evidence.show(_ORDINARY, *_told(outcome))
+
+
+@pytest.mark.timeout(1800)
+async def test_rollover_profile(
+    local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient, evidence: Evidence
+) -> None:
+    """The stress profile: ledgers roll over within seconds, which is where a terminate does not stick (R14)."""
+    shape = Shape(kubernetes=False, profile=Profile.ROLLOVER)
+    async with _bench(local_cluster, own_operator, kube, shape) as bench:
+        outcome = await run(bench.world, bench.brokers, "rollover", Plan(_SEED + 1, _SECONDS))
+    outcome.require()
+    evidence.show(_ROLLOVER, *_told(outcome))
+
+
+@pytest.mark.timeout(1800)
+async def test_two_brokers_with_unloads_and_a_death(
+    local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient, evidence: Evidence
+) -> None:
+    async with _bench(local_cluster, own_operator, kube, Shape(kubernetes=False, brokers=2)) as bench:
+        disturbances = [
+            Disturbance("the namespace is unloaded", 15, bench.unload, 30),
+            Disturbance(
+                "a broker is killed, and started 20 s later", _SECONDS * 0.4, partial(bench.broker_dies, 1, 20)
+            ),
+        ]
+        plan = Plan(_SEED + 2, _SECONDS, disturbances=disturbances)
+        outcome = await run(bench.world, bench.brokers, "two", plan)
+    outcome.require()
+    evidence.show(_TWO_BROKERS, *_told(outcome))
+
+
+def _told(outcome: Outcome) -> list[str]:
+    journal = outcome.journal
+    rows = []
+    for kind in ("Split", "Merge", "Rebucket"):
+        stalls = outcome.stalls_ms(kind)
+        done = sum(change.kind == kind for change in outcome.changes)
+        rows.append(
+            (
+                kind,
+                done,
+                len(stalls),
+                f"{percentile(stalls, 0.5):.0f} ms",
+                f"{percentile(stalls, 0.99):.0f} ms",
+                f"{percentile(stalls, 1):.0f} ms",
+            )
+        )
+    redelivered = sum(times - 1 for times in journal.received.values())
+    disturbed = Counter(outcome.disturbed)
+    ordinary = sorted(took for _, took in journal.sends)
+    return [
+        f"8 producers (asynchronous, batching on) and 4 queue consumers, deduplication on; seed {_SEED}, "
+        f"{_SECONDS:.0f} s.",
+        *(f"- {count} times: {name}" for name, count in disturbed.items()),
+        f"- {outcome.sent} messages stored and received, in {outcome.segments} segments: lost 0, duplicated 0, "
+        f"disorder 0, no send failed; {redelivered} deliveries were repeated",
+        f"- half of all messages took at most {1000 * percentile(ordinary, 0.5):.0f} ms to be stored, 99 % at most "
+        f"{1000 * percentile(ordinary, 0.99):.0f} ms",
+        "",
+        "The longest that a message under way during a change took to be stored:",
+        "",
+        *table(("change", "asked for", "carried out", "p50", "p99", "max"), rows),
+    ]
