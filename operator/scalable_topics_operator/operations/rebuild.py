@@ -207,9 +207,13 @@ def _drop_left_behind(reading: _Reading) -> None:
             reading.counted.discard(segment_id)
             reading.discarded.append(witness.topic)
     reading.unfinished.sort(key=lambda group: group[0].record.segment_id)
-    for group in reading.unfinished[:-1]:
-        reading.discarded.extend(witness.topic for witness in group)
-    del reading.unfinished[:-1]
+    last = reading.unfinished[-1:]
+    # One whose hashes something later has taken over was rolled back, whoever sealed its parents since (R10).
+    still = [group for group in last if not any(reading.newer(w.record.segment_id, reading.counted) for w in group)]
+    for group in reading.unfinished:
+        if group not in still:
+            reading.discarded.extend(witness.topic for witness in group)
+    reading.unfinished[:] = still
 
 
 def _drop_interrupted(reading: _Reading) -> bool:
