@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -52,7 +53,7 @@ class PulsarClient:
         producer = await self.producer(topic, batching_enabled=False)
         for message in messages:
             await asyncio.to_thread(producer.send, message.encode(), partition_key=key)
-        await asyncio.to_thread(producer.close)
+        await close(producer)
 
     async def receive(self, topic: str, subscription: str, count: int) -> list[str]:
         """Receive and acknowledge so many messages of a subscription."""
@@ -62,10 +63,11 @@ class PulsarClient:
             message = await asyncio.to_thread(consumer.receive, timeout_millis=_TIMEOUT_SECONDS * 1000)
             received.append(message.data().decode())
             await asyncio.to_thread(consumer.acknowledge, message)
-        await asyncio.to_thread(consumer.close)
+        await close(consumer)
         return received
 
 
 async def close(client_object: Any) -> None:
-    """Close a producer, consumer or reader."""
-    await asyncio.to_thread(client_object.close)
+    """Close a producer, consumer or reader; one whose connection is gone at that moment is closed, too."""
+    with suppress(pulsar.NotConnected):
+        await asyncio.to_thread(client_object.close)

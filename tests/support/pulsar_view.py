@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -33,9 +34,12 @@ class PulsarView:
 
     async def call(self, method: str, path: str, body: Any = None, *, allow: tuple[int, ...] = ()) -> Any:
         """One call; answers the JSON body, or the status if it is in `allow`."""
+        answer = await self._send(method, self._base + path, body, allow)
+        return json.loads(answer) if isinstance(answer, str) and answer else answer or None
+
+    async def _send(self, method: str, url: str, body: Any, allow: tuple[int, ...] = ()) -> str | int:
         if self._session is None:
             raise RuntimeError("use PulsarView as a context manager")
-        url = self._base + path
         for _ in range(5):
             async with self._session.request(method, url, json=body, allow_redirects=False) as response:
                 if response.status == 307:
@@ -45,9 +49,9 @@ class PulsarView:
                     return response.status
                 text = await response.text()
                 if response.status >= _OK:
-                    raise AssertionError(f"{method} {path}: {response.status} {text[:300]}")
-                return await response.json(content_type=None) if text else None
-        raise AssertionError(f"{method} {path}: redirected in circles")
+                    raise AssertionError(f"{method} {url}: {response.status} {text[:300]}")
+                return text
+        raise AssertionError(f"{method} {url}: redirected in circles")
 
     async def topics(self, namespace: str) -> list[str]:
         """Names of all topics in a namespace, sorted, without system topics."""
@@ -176,6 +180,15 @@ class PulsarView:
     async def unload_namespace(self, namespace: str) -> None:
         """Make the brokers close all topics of a namespace."""
         await self.call("PUT", f"namespaces/{namespace}/unload", {})
+
+    async def bundle(self, topic: str) -> str:
+        """The bundle of its namespace that a topic is in."""
+        url = self._base.removesuffix("admin/v2/") + f"lookup/v2/topic/{topic.replace('://', '/')}/bundle"
+        return str(await self._send("GET", url, None)).strip('"')
+
+    async def move_bundle(self, namespace: str, bundle: str, broker: str) -> None:
+        """Have a broker, by `host:port`, take over a bundle."""
+        await self.call("PUT", f"namespaces/{namespace}/{bundle}/unload?destinationBroker={broker}", {})
 
     async def create_namespace(self, namespace: str) -> None:
         """Create a Pulsar namespace in an existing tenant."""

@@ -15,6 +15,11 @@ from tests.support.world_making import random_name
 _WRONG_TOKEN = "not-a-token-and-not-to-be-shown"
 
 
+def _hosts(pulsar: PulsarAccess) -> list[str]:
+    """What `trustedBrokers` names for a role that may not list the brokers."""
+    return [url.removeprefix("http://") for url in pulsar.broker_admin_urls]
+
+
 async def _until_connection_says(world: World, name: str, reason: str, message: str) -> Body:
     def says_so(body: Body) -> bool:
         ready = condition(body, "Ready")
@@ -106,7 +111,7 @@ async def test_a_namespace_admin_does_all_within_its_tenant_and_is_told_what_it_
     team_namespace = f"team/{random_name('t')}"
     await world.pulsar.create_namespace(team_namespace)
     await world.apply(manifests.secret("team-token", token=pulsar.namespace_admin_token))
-    await world.apply(manifests.connection("team", world.admin_url, "team-token"))
+    await world.apply(manifests.connection("team", world.admin_url, "team-token", trustedBrokers=_hosts(pulsar)))
     connection = await world.until_reason("team", "Reconciled", resource=CONNECTIONS)
     assert connection["status"]["rights"]["superuser"] is False
     missing = connection["status"]["rights"]["missing"]
@@ -148,7 +153,7 @@ async def test_a_token_with_other_rights_leads_to_the_same_topics(world: World, 
     await world.pulsar.create_namespace(team_namespace)
     await world.apply(manifests.secret("swapped-token", token=pulsar.superuser_token))
     other_url = world.admin_url.replace("127.0.0.1", "localhost")
-    await world.apply(manifests.connection("swapped", other_url, "swapped-token"))
+    await world.apply(manifests.connection("swapped", other_url, "swapped-token", trustedBrokers=_hosts(pulsar)))
     await world.apply(manifests.topic("swapped", f"{team_namespace}/swapped", connection_name="swapped", initial=2))
     before = await world.until_ready("swapped")
     await _set_token(world, "swapped-token", pulsar.namespace_admin_token)

@@ -187,6 +187,7 @@ async def test_a_status_from_a_backup_is_not_acted_on(
     if away:
         await bench.start()
     await world.until_event("backup", "RecordOutdated")
+    await world.until_event("backup", "LayoutRebuilt")
     body = await world.until_ready("backup")
     layout = await world.layout("backup")
     assert {segment.segment_id for segment in layout.active} == {1, 2, 3}

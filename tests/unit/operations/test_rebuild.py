@@ -298,6 +298,21 @@ def test_r11_what_an_interrupted_creation_left_behind_is_no_topic() -> None:
     assert next_unused_id([one.record for one in topics]) == 4, "R9: those under way have ids of their own"
 
 
+def test_r11_a_merge_rolled_back_is_not_finished_after_one_of_its_parents_was_replaced() -> None:
+    """Its child appeared late and stayed; segment 9, which replaced parent 4, was pruned since."""
+    topics = [
+        witness(4, "0000-3fff", operation="split", siblings=(4, 5), terminated=True),
+        witness(5, "4000-ffff", operation="split", siblings=(4, 5)),
+        witness(7, "0000-ffff", operation="merge", siblings=(7,), parents=(4, 5)),
+        witness(10, "0000-3fff", operation="rebucket", siblings=(10,), parents=(9,)),
+    ]
+    rebuilt = rebuild(topics)
+    assert rebuilt.unfinished is None
+    assert rebuilt.layout is not None
+    assert [segment.segment_id for segment in rebuilt.layout.active] == [10, 5]
+    assert rebuilt.discard == (topics[2].topic,)
+
+
 def test_r11_a_hole_that_held_messages_needs_a_person() -> None:
     topics = [witness(0, "0000-3fff", operation="create", siblings=(0, 1), entries=1)]
     rebuilt = rebuild(topics)
