@@ -19,12 +19,12 @@ from rich.table import Table
 from rich.text import Text
 
 from dev.access import PulsarAccess, existing_cluster
-from dev.demo_traffic import DemoTraffic, Traffic
+from dev.demo_traffic import DemoTraffic
 from dev.errors import DevError
 from dev.instance import LocalCluster, Shape
 from dev.layout_picture import draw
-from dev.stored_messages import judge, read_topics
 from scalable_topics.layout import SegmentLayout, TopicName, classic_segment_name, from_record
+from tests.support.stored_messages import judge, read_topics
 
 ROOT = Path(__file__).resolve().parent.parent
 TOPIC = "orders"
@@ -114,10 +114,10 @@ class _Demo:
                 document["spec"]["adminUrl"] = self._pulsar.admin_url
         return yaml.safe_dump_all(documents)
 
-    def _operate(self, manifest: dict[str, Any], traffic: Traffic) -> None:
+    def _operate(self, manifest: dict[str, Any], traffic: DemoTraffic) -> None:
         name, kind = manifest["metadata"]["name"], manifest["spec"]["type"]
         started = time.monotonic()
-        with traffic.changing(name):
+        with traffic.changing():
             self._kubectl("apply", "-f", "-", manifest=yaml.safe_dump(manifest))
             self._wait(f"{name} has ended", lambda: self._phase(name) in ("Succeeded", "Failed"))
         status = self._kubectl.object("segmentoperation", name)["status"]
@@ -127,24 +127,27 @@ class _Demo:
             raise DevError(f"{name} failed: {status['message']}")
         self._layouts.append(self._layout())
 
-    def _settle(self, traffic: Traffic) -> None:
+    def _settle(self, traffic: DemoTraffic) -> None:
         """Let some ordinary traffic pass between two changes."""
-        wanted = traffic.count + _MESSAGES_BETWEEN_CHANGES
-        self._wait("messages flow", lambda: traffic.count >= wanted)
+        wanted = traffic.stored + _MESSAGES_BETWEEN_CHANGES
+        self._wait("messages flow", lambda: traffic.stored >= wanted)
 
-    def _judge(self, traffic: Traffic) -> None:
+    def _judge(self, traffic: DemoTraffic) -> None:
         """What became of the application's messages; raises DevError if one is lost, double or out of order."""
         layout, name = self._layout(), TopicName.parse(f"public/default/{TOPIC}")
         topics = [
             classic_segment_name(name, segment.hash_range, segment.segment_id)
             for _, segment in sorted(layout.segments.items())
         ]
-        findings = judge(traffic.sent, read_topics(self._pulsar.service_url, self._pulsar.superuser_token, topics))
-        lost = len(findings.lost) + sum(traffic.received[message] == 0 for message in traffic.messages())
-        duplicated = len(findings.duplicated) + sum(times > 1 for times in traffic.received.values())
+        journal = traffic.journal
+        findings = judge(
+            journal.acknowledged, read_topics(self._pulsar.service_url, self._pulsar.superuser_token, topics)
+        )
+        lost = len(findings.lost) + len(journal.not_received) + len(journal.failed)
+        duplicated = len(findings.duplicated) + sum(times > 1 for times in journal.received.values())
         stalls = traffic.stalls_ms()
         self._console.print(
-            f"sent {traffic.count}, received {len(traffic.received)}, lost {lost}, duplicated {duplicated}, "
+            f"sent {traffic.stored}, received {len(journal.received)}, lost {lost}, duplicated {duplicated}, "
             f"disorder {len(findings.disordered)}\n"
             f"a message took {traffic.ordinary_ms():.0f} ms (p50) to be stored; the longest during a change: "
             f"p50 {median(stalls):.0f} ms, max {max(stalls):.0f} ms"

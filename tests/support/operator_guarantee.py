@@ -11,11 +11,11 @@ from random import Random
 from typing import Any
 
 from dev.access import PulsarAccess
-from dev.stored_messages import Findings, StoredMessage, judge, stored_on
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
 from tests.support import manifests
 from tests.support.application import Application, Journal
 from tests.support.random_changes import next_change
+from tests.support.stored_messages import Findings, StoredMessage, judge, stored_on
 from tests.support.world import World, phase
 
 WORK, RECORDER = "work", "recorder"
@@ -162,7 +162,7 @@ async def run(world: World, brokers: PulsarAccess, name: str, plan: Plan) -> Out
             initial=4,
             bucketBudget=8,
             subscriptions=[WORK, RECORDER],
-            policies={"perSegment": {"deduplication": True}},
+            deduplication=True,
         )
     )
     await world.until_ready(name)

@@ -15,6 +15,7 @@ import pulsar
 from scalable_topics.layout import TopicName
 from scalable_topics.sdk import pulsar_binding
 from scalable_topics.sdk.arrivals import Arrivals
+from scalable_topics.sdk.batch_flushing import BatchFlushing
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.effects import (
     CloseProducer,
@@ -88,6 +89,7 @@ class LaneDriver:
         self._release = release
         self._finish = finish
         self._is_flushing = is_flushing
+        self._flushing = BatchFlushing()
         self._loop = asyncio.get_running_loop()
         self.completions: Completions = Arrivals(self._loop, self._take_completions)
         """Where messages report their outcomes."""
@@ -261,7 +263,7 @@ class LaneDriver:
 
     def _flush(self, lane: SegmentLane) -> None:
         if lane.producer is not None:
-            lane.producer.flush(_forget_result)
+            self._flushing.flush(lane.producer)
 
     async def _retry(self, lane: SegmentLane, failures: int) -> None:
         longest = min(_LEAST_RETRY_SECONDS * 2 ** min(failures, 10), _MOST_RETRY_SECONDS)
@@ -298,7 +300,3 @@ class LaneDriver:
         self._hold_timer = None
         self._plan.on_time(self._loop.time())
         self._act()
-
-
-def _forget_result(_: Any) -> None:
-    """What became of a flush shows in the outcomes of the sends."""
