@@ -136,7 +136,7 @@ class OperationSettings:
         max_records: layout records at most; automatic operations stop at 80 % of it (R29).
     """
 
-    seal_look_seconds: float = 0.1
+    seal_look_seconds: float = 0.03
     seal_attempts: int = 8
     settle_window_seconds: float = 600.0
     force_delete_after_seconds: float = 300.0
