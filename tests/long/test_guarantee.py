@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +26,7 @@ from tests.support.world_making import make_world
 
 _SECONDS = float(os.environ.get("GUARANTEE_SECONDS", "600"))
 _SEED = int(os.environ.get("GUARANTEE_SEED", "468"))
+_PART = "What was seen"
 _ORDINARY, _ROLLOVER, _TWO_BROKERS = (
     "Ordinary settings",
     "Ledgers roll over",
@@ -58,15 +59,6 @@ class _Bench:
         await self.world.pulsar.unload_namespace(self.world.pulsar_namespace)
 
 
-@pytest.fixture(scope="module")
-def evidence() -> Iterator[Evidence]:
-    page = Evidence(
-        "guarantee.md", "Traffic through layout changes", "make show-guarantee", (_ORDINARY, _ROLLOVER, _TWO_BROKERS)
-    )
-    yield page
-    page.write()
-
-
 @asynccontextmanager
 async def _bench(
     local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient, shape: Shape
@@ -82,31 +74,32 @@ async def _bench(
 
 @pytest.mark.timeout(1800)
 async def test_ordinary_settings(
-    local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient, evidence: Evidence
+    local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient
 ) -> None:
+    page = _page("guarantee-ordinary.md", _ORDINARY)
     async with _bench(local_cluster, own_operator, kube, Shape(kubernetes=False)) as bench:
         deaths = Disturbance("the operator is killed and started again", 60, bench.operator_dies, 120)
         outcome = await run(bench.world, bench.brokers, "ordinary", Plan(_SEED, _SECONDS, disturbances=[deaths]))
-    outcome.require()
-    evidence.show(_ORDINARY, *_told(outcome))
+    _keep(page, outcome)
 
 
 @pytest.mark.timeout(1800)
 async def test_rollover_profile(
-    local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient, evidence: Evidence
+    local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient
 ) -> None:
     """The stress profile: ledgers roll over within seconds, which is where a terminate does not stick (R14)."""
+    page = _page("guarantee-rollover.md", _ROLLOVER)
     shape = Shape(kubernetes=False, profile=Profile.ROLLOVER)
     async with _bench(local_cluster, own_operator, kube, shape) as bench:
         outcome = await run(bench.world, bench.brokers, "rollover", Plan(_SEED + 1, _SECONDS))
-    outcome.require()
-    evidence.show(_ROLLOVER, *_told(outcome))
+    _keep(page, outcome)
 
 
 @pytest.mark.timeout(1800)
 async def test_two_brokers_with_unloads_and_a_death(
-    local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient, evidence: Evidence
+    local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient
 ) -> None:
+    page = _page("guarantee-two-brokers.md", _TWO_BROKERS)
     async with _bench(local_cluster, own_operator, kube, Shape(kubernetes=False, brokers=2)) as bench:
         disturbances = [
             Disturbance("the namespace is unloaded", 15, bench.unload, 30),
@@ -116,8 +109,18 @@ async def test_two_brokers_with_unloads_and_a_death(
         ]
         plan = Plan(_SEED + 2, _SECONDS, disturbances=disturbances)
         outcome = await run(bench.world, bench.brokers, "two", plan)
+    _keep(page, outcome)
+
+
+def _page(file: str, title: str) -> Evidence:
+    return Evidence(file, f"Traffic through layout changes: {title}", "make show-guarantee", (_PART,))
+
+
+def _keep(page: Evidence, outcome: Outcome) -> None:
+    """Write the page of a run that kept the guarantee."""
     outcome.require()
-    evidence.show(_TWO_BROKERS, *_told(outcome))
+    page.show(_PART, *_told(outcome))
+    page.write()
 
 
 def _told(outcome: Outcome) -> list[str]:

@@ -217,6 +217,8 @@ _TABLE.required(*(f"status.actions[].{name}" for name in ("id", "kind", "at", "e
 _TABLE.required(*(f"status.actions[].request.{name}" for name in ("kind", "name", "uid")))
 _TABLE.time("status.actions[].at")
 _TABLE.one_of("status.actions[].result", "Succeeded", "Failed", "RolledBack")
+_TABLE.required("status.settled[].segment")
+_TABLE.required("status.settled[].producers[].name", "status.settled[].producers[].sequenceId")
 _TABLE.required("status.reports[].reason", "status.reports[].message")
 
 ROWS = _TABLE.rows

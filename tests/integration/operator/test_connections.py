@@ -174,7 +174,7 @@ async def test_nothing_is_made_on_a_cluster_that_the_topic_is_not_on(proxied: Ma
     await world.apply(manifests.topic("elsewhere", f"{world.pulsar_namespace}/elsewhere"))
     await world.until_ready("elsewhere")
     bench.operator.kill()
-    for name in [*await world.segment_topics("elsewhere"), world.topic_name("elsewhere").persistent]:
+    for name in await world.pulsar.topics(world.pulsar_namespace):
         await world.pulsar.delete_topic(name, force=True)
     await world.set_status("elsewhere", {"clusterId": "other@http://pulsar.example"})
     await bench.start()

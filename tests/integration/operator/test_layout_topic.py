@@ -11,7 +11,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from scalable_topics.layout import layout_topic_name
+from scalable_topics.layout import SegmentLayout, from_record, layout_topic_name
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.support import manifests
 from tests.support.pulsar_client import PulsarClient
@@ -45,13 +45,14 @@ async def _until_told(world: World, pulsar_client: PulsarClient, name: str) -> l
             return []
         return await _published(world, pulsar_client, name)
 
-    async def difference() -> tuple[list[Message], bool]:
-        status = (await world.get(TOPICS, name))["status"]
+    async def both() -> tuple[list[Message], dict[str, Any]]:
         messages = await told()
-        return messages, bool(messages) and _tells(messages[-1], status)
+        return messages, (await world.get(TOPICS, name))["status"]
 
-    messages, _ = await eventually(difference, lambda seen: seen[1], what=f"clients are told of the layout of {name}")
-    await _check(world, name, messages[-1])
+    messages, status = await eventually(
+        both, lambda seen: bool(seen[0]) and _tells(seen[0][-1], seen[1]), what=f"clients are told of {name}'s layout"
+    )
+    _check(world, name, messages[-1], from_record(status["layout"]))
     return messages
 
 
@@ -65,8 +66,7 @@ def _tells(message: Message, status: dict[str, Any]) -> bool:
     )
 
 
-async def _check(world: World, name: str, message: Message) -> None:
-    layout = await world.layout(name)
+def _check(world: World, name: str, message: Message, layout: SegmentLayout) -> None:
     topic = world.topic_name(name)
     assert (message["version"], message["topic"], message["term"]) == (1, str(topic), 1)
     assert message["segments"] == [

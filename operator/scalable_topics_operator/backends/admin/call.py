@@ -26,6 +26,8 @@ class Call:
         idempotent: may be repeated after a failure with an unknown outcome.
         allow: statuses besides 2xx that the caller handles itself.
         right: the right the call needs, named when it is denied.
+        owner_path: a GET that only the broker answers whom the call is for, while others redirect it; then the call
+            is sent to that broker. For calls that brokers do not redirect themselves.
     """
 
     operation: str
@@ -38,6 +40,7 @@ class Call:
     idempotent: bool = True
     allow: frozenset[int] = frozenset()
     right: str | None = None
+    owner_path: str | None = None
 
     @property
     def what(self) -> str:

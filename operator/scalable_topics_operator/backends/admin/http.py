@@ -205,15 +205,30 @@ class AdminHttp:
         raise error
 
     async def _follow(self, call: Call, credentials: Credentials) -> Answer:
-        url = self._admin_url + call.path
+        server, here = self._admin_url, self._trust.admin
+        if call.owner_path is not None:
+            find = Call("find-owner", "GET", call.owner_path, call.target, call.about)
+            answer, url, here = await self._chase(find, server, here, credentials)
+            if answer.status >= 300:
+                return answer
+            if here != self._trust.admin:
+                # Without what the redirect added to the path.
+                server = str(URL(url, encoded=True).origin())
+        answer, _, _ = await self._chase(call, server, here, credentials)
+        return answer
+
+    async def _chase(
+        self, call: Call, server: str, here: Origin, credentials: Credentials
+    ) -> tuple[Answer, str, Origin]:
+        """Send a call to a server and follow redirects; answers who has answered, too."""
+        url = server + call.path
         if call.query:
             url = str(URL(url, encoded=True).with_query(dict(call.query)))
-        here = self._trust.admin
         began_at = self._monotonic()
         for _ in range(self._settings.max_redirects + 1):
             answer = await self._wire.exchange(call, url, here, credentials)
             if answer.status not in _REDIRECTS:
-                return answer
+                return answer, url, here
             url, here = await self._next_hop(call, answer, url, here, credentials, began_at)
         text = f"{call.what}: more than {self._settings.max_redirects} redirects"
         raise _TransientAnswer(BackendUnavailable(text), None)
