@@ -218,6 +218,7 @@ _TABLE.required(*(f"status.actions[].request.{name}" for name in ("kind", "name"
 _TABLE.time("status.actions[].at")
 _TABLE.one_of("status.actions[].result", "Succeeded", "Failed", "RolledBack")
 _TABLE.required("status.settled[].segment")
+_TABLE.at_least("status.settled[].segment", 0)
 _TABLE.required("status.settled[].producers[].name", "status.settled[].producers[].sequenceId")
 _TABLE.required("status.reports[].reason", "status.reports[].message")
 
