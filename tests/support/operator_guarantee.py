@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import pulsar
+
 from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
 from tests.support import manifests
@@ -21,6 +23,7 @@ from tests.support.world import World, phase
 WORK, RECORDER = "work", "recorder"
 _CHANGE_SECONDS = 180.0
 _RECORD_EVERY_SECONDS = 3.0
+_READ_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +148,17 @@ class Recorder:
         return len(self._stored)
 
     async def _read(self, segment_id: int, topic: str) -> None:
-        messages = await stored_on(self._brokers.service_url, self._brokers.superuser_token, [topic])
-        self._stored[segment_id] = [replace(message, segment=segment_id) for message in messages]
+        for attempt in range(_READ_ATTEMPTS):
+            try:
+                messages = await stored_on(self._brokers.service_url, self._brokers.superuser_token, [topic])
+            except pulsar.PulsarException:
+                # The segment is being unloaded, or its broker has just died.
+                if attempt == _READ_ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(_RECORD_EVERY_SECONDS)
+            else:
+                self._stored[segment_id] = [replace(message, segment=segment_id) for message in messages]
+                return
 
 
 async def run(world: World, brokers: PulsarAccess, name: str, plan: Plan) -> Outcome:
