@@ -3,11 +3,13 @@
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import pairwise
 
 import pytest
 
 from dev.access import PulsarAccess
-from scalable_topics.layout import TopicName
+from scalable_topics.layout import TopicName, layout_topic_name
 from scalable_topics_operator.backends.admin import (
     AdminHttp,
     Credentials,
@@ -26,7 +28,7 @@ from scalable_topics_operator.operations.protocols import (
 )
 
 from .conftest import CLAIM, record, segment_name
-from .plain_http import Clients, PlainHttp, admin_for, topic_at
+from .plain_http import Clients, PlainHttp, admin_for, eventually, topic_at
 
 pytestmark = pytest.mark.two_brokers
 
@@ -155,3 +157,35 @@ async def test_c22_work_goes_on_while_bundles_move(pulsar: PulsarAccess, plain: 
     for name in names:
         for policy, value in (("messageTTL", 60), ("deduplicationEnabled", True)):
             assert await plain.get(topic_at(name, policy)) == value
+
+
+async def test_r20_a_layout_is_published_where_its_topic_is_served_now(
+    pulsar: PulsarAccess, plain: PlainHttp, clients: Clients, topic: TopicName
+) -> None:
+    """A broker that served the topic before an unload would take the message and never answer."""
+    name = layout_topic_name(topic)
+    first, second = pulsar.broker_admin_urls
+    async with admin_for(dataclasses.replace(pulsar, admin_url=first), pulsar.superuser_token) as admin:
+        backend = ClassicBackend(admin)
+        await backend.publish_layout(topic, '{"epoch":0}')
+        for epoch, url in enumerate((first, second, first, second), start=1):
+            await _move(plain, topic.pulsar_namespace, name, url)
+            message = f'{{"epoch":{epoch}}}'
+            await asyncio.wait_for(repeated(partial(backend.publish_layout, topic, message)), 20)
+    reader = await clients.reader(name)
+    read = [(await asyncio.to_thread(reader.read_next, 10_000)).data().decode() for _ in range(5)]
+    assert read == [f'{{"epoch":{epoch}}}' for epoch in range(5)]
+
+
+async def _move(plain: PlainHttp, namespace: str, topic: str, broker_url: str) -> None:
+    """Have a broker serve all of a namespace, `topic` among it."""
+    broker = broker_url.removeprefix("http://")
+    boundaries = (await plain.get(f"namespaces/{namespace}/bundles"))["boundaries"]
+    for bundle in map("_".join, pairwise(boundaries)):
+        await plain.do("PUT", f"namespaces/{namespace}/{bundle}/unload?destinationBroker={broker}", {})
+
+    async def owner() -> object:
+        reply = await plain.call("GET", topic_at(topic, "stats"))
+        return reply.body["ownerBroker"] if reply.status == 200 else reply
+
+    await eventually(owner, lambda found: found == broker)
