@@ -15,12 +15,12 @@ from scalable_topics.layout import (
     TopicName,
     classic_segment_name,
     parse_classic_segment_name,
+    parse_incarnation,
 )
 from scalable_topics_operator.operations.context import OperationSettings, TopicIntent
 from scalable_topics_operator.operations.journal import OperationKind, Result, Step, TopicState
 from scalable_topics_operator.operations.layout_message import (
     MessageOrder,
-    incarnation_parts,
     layout_message,
     message_order,
 )
@@ -180,7 +180,7 @@ class Auditor:
         """R20: nothing is told that was never committed, and what is told only goes forward."""
         if message not in self._committed:
             self._fail(f"R20: never committed: {message}")
-        uid, _ = incarnation_parts(json.loads(message)["incarnation"])
+        uid, _ = parse_incarnation(json.loads(message)["incarnation"])
         order = message_order(message, uid)
         assert order is not None
         newest = self._newest.get(uid)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from scalable_topics.layout import Segment, SegmentLayout
+from scalable_topics.layout import SegmentLayout
 
 _BUCKETS = (1, 2, 4, 8)
 _KINDS = ("Split", "Split", "Split", "Merge", "Merge", "Merge", "Merge", "Rebucket")
@@ -19,13 +19,10 @@ class WantedChange:
     kind: str
     block: dict[str, Any] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        return f"{self.kind} {self.block}"
-
 
 def next_change(layout: SegmentLayout, random: Random, *, fewest: int = 2, most: int = 12) -> WantedChange:
     """What to do next with a layout so that it has between `fewest` and `most` active segments."""
-    active = sorted(layout.active, key=lambda segment: segment.hash_range.start)
+    active = layout.active
     kind = random.choice(_KINDS)
     if len(active) <= fewest:
         kind = "Split"
@@ -33,7 +30,7 @@ def next_change(layout: SegmentLayout, random: Random, *, fewest: int = 2, most:
         kind = "Merge"
     match kind:
         case "Split":
-            segment = max(random.sample(active, k=min(3, len(active))), key=_width)
+            segment = max(random.sample(active, k=min(3, len(active))), key=lambda one: one.hash_range.size)
             return WantedChange("Split", {"segment": segment.segment_id, "into": random.choice((2, 2, 2, 3))})
         case "Merge":
             count = min(random.choice((2, 2, 2, 3)), len(active) - fewest + 1)
@@ -43,7 +40,3 @@ def next_change(layout: SegmentLayout, random: Random, *, fewest: int = 2, most:
             segment = random.choice(active)
             buckets = random.choice([count for count in _BUCKETS if count != segment.buckets])
             return WantedChange("Rebucket", {"segment": segment.segment_id, "buckets": buckets})
-
-
-def _width(segment: Segment) -> int:
-    return segment.hash_range.end - segment.hash_range.start

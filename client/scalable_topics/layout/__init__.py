@@ -26,6 +26,7 @@ from scalable_topics.layout.hashing import (
     routing_key,
     segment_hash,
 )
+from scalable_topics.layout.incarnation import incarnation_of, parse_incarnation
 from scalable_topics.layout.names import (
     LAYOUT_SUFFIX,
     MAX_LOCAL_NAME_BYTES,
@@ -79,12 +80,14 @@ __all__ = [
     "equal_splits",
     "from_pip468",
     "from_record",
+    "incarnation_of",
     "key_hash",
     "layout_topic_name",
     "legacy_topics",
     "migrated_layout",
     "native_segment_name",
     "parse_classic_segment_name",
+    "parse_incarnation",
     "parse_native_segment_name",
     "planned_initial",
     "ranges_of",

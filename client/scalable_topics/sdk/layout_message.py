@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalable_topics.layout import MAX_BUCKETS, RING_SIZE, HashRange, LayoutError, SegmentState
+from scalable_topics.layout import MAX_BUCKETS, RING_SIZE, HashRange, LayoutError, SegmentState, parse_incarnation
 from scalable_topics.layout.json_fields import as_int, as_list, as_member, as_object, as_text, required
 from scalable_topics.sdk.errors import LayoutMessageError
 
@@ -94,8 +94,8 @@ class LayoutMessage:
         """Whether this message, later in the topic than `other`, is to be followed instead of it."""
         if other is None:
             return True
-        uid, counter = _incarnation(self.incarnation)
-        other_uid, other_counter = _incarnation(other.incarnation)
+        uid, counter = parse_incarnation(self.incarnation)
+        other_uid, other_counter = parse_incarnation(other.incarnation)
         if uid != other_uid:
             return True
         rank = (counter, self.epoch, self.step, self.term)
@@ -139,7 +139,7 @@ def _message(body: Mapping[str, Any]) -> LayoutMessage:
         announcement=None if body.get("announcement") is None else _announcement(body["announcement"]),
         settled={} if body.get("settled") is None else _settled(body["settled"]),
     )
-    _incarnation(message.incarnation)
+    parse_incarnation(message.incarnation)
     if len(message.segments) != len(segments):
         raise LayoutMessageError(f"the layout of {message.topic} names a segment twice")
     _check_tiling(message)
@@ -182,13 +182,6 @@ def _settled(value: object) -> Settled:
         names = as_object(producers, f"settled {segment_id}")
         settled[int(segment_id)] = {name: as_int(last, f"settled {name}") for name, last in names.items()}
     return settled
-
-
-def _incarnation(text: str) -> tuple[str, int]:
-    uid, separator, counter = text.rpartition(".")
-    if not separator or not uid or not counter.isdecimal():
-        raise LayoutMessageError(f"{text!r} is not an incarnation like uid.0")
-    return uid, int(counter)
 
 
 def _check_tiling(message: LayoutMessage) -> None:

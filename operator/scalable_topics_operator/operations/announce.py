@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from scalable_topics.layout import Segment
+from scalable_topics.layout import Segment, incarnation_of
 from scalable_topics_operator.operations.context import Announced, OperationContext, concurrently
 from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
 from scalable_topics_operator.operations.journal import Operation, Step
-from scalable_topics_operator.operations.layout_message import incarnation_of, layout_message, message_order
+from scalable_topics_operator.operations.layout_message import layout_message, message_order
 
 _MS = 1000
 # The journal stays small; producers that do not listen are refused by the broker and lose nothing by it.

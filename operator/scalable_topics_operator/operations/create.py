@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from scalable_topics.layout import Segment, SegmentLayout, planned_initial
+from scalable_topics.layout import Segment, SegmentLayout, incarnation_of, planned_initial
 from scalable_topics_operator.operations.claims import Judgement, Verdict
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable, NameTaken, TopicMissing
@@ -27,7 +27,6 @@ from scalable_topics_operator.operations.journal import (
     new_operation_id,
     operation_segments,
 )
-from scalable_topics_operator.operations.layout_message import incarnation_of
 from scalable_topics_operator.operations.protocols import FoundSegment
 from scalable_topics_operator.operations.rebuild import Rebuilt, Witness, next_unused_id, outdated, rebuild
 from scalable_topics_operator.operations.reshape import create_children

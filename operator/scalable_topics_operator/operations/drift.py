@@ -52,17 +52,6 @@ class Managed:
     policies: frozenset[str] = frozenset()
     permissions: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
-    def united(self, other: Managed) -> Managed:
-        """What either has."""
-        roles = self.permissions.keys() | other.permissions.keys()
-        return Managed(
-            self.policies | other.policies,
-            {
-                role: self.permissions.get(role, frozenset()) | other.permissions.get(role, frozenset())
-                for role in roles
-            },
-        )
-
     def overdone(self, permissions: Mapping[str, frozenset[str]]) -> list[str]:
         """Roles that were granted more than `permissions` gives them, sorted."""
         return sorted(

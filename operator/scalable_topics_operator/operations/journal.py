@@ -266,6 +266,16 @@ class TopicState:
     incarnation: str = ""
     settled: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
+    @property
+    def settled_in_layout(self) -> dict[int, dict[str, int]]:
+        """What was settled, sorted, as long as its segment is in the layout."""
+        kept = self.layout.segments if self.layout else {}
+        return {
+            segment_id: dict(sorted(producers.items()))
+            for segment_id, producers in sorted(self.settled.items())
+            if segment_id in kept
+        }
+
     def finished(self, action: Action) -> TopicState:
         """This state with the journal closed and `action` in the history."""
         return replace(self, operation=None, actions=(*self.actions, action)[-ACTIONS_KEPT:])
@@ -326,23 +336,12 @@ def write_state(status: Mapping[str, Any], state: TopicState) -> dict[str, Any]:
         result["actions"] = [action.to_json() for action in state.actions]
     if state.incarnation:
         result["incarnation"] = state.incarnation
-    settled = _settled_json(state)
-    if settled:
-        result["settled"] = settled
+    if settled := state.settled_in_layout:
+        result["settled"] = [
+            {"segment": segment_id, "producers": [{"name": name, "sequenceId": last} for name, last in found.items()]}
+            for segment_id, found in settled.items()
+        ]
     return result
-
-
-def _settled_json(state: TopicState) -> list[dict[str, Any]]:
-    """What was settled, as long as its segment is in the layout."""
-    kept = state.layout.segments if state.layout else {}
-    return [
-        {
-            "segment": segment_id,
-            "producers": [{"name": name, "sequenceId": last} for name, last in sorted(producers.items())],
-        }
-        for segment_id, producers in sorted(state.settled.items())
-        if segment_id in kept
-    ]
 
 
 def _subscription_json(entry: SubscriptionState) -> dict[str, Any]:

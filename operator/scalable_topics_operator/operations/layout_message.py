@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scalable_topics.layout import Segment, SegmentLayout, TopicName
+from scalable_topics.layout import Segment, TopicName, parse_incarnation
 from scalable_topics_operator.operations.journal import Operation, Step, TopicState
 
 MESSAGE_VERSION = 1
@@ -47,22 +47,11 @@ def message_order(message: str, uid: str) -> MessageOrder | None:
     """The order of a message of `uid`; None for one of another uid, or for what is no layout message at all."""
     try:
         found = json.loads(message)
-        owner, counter = incarnation_parts(found["incarnation"])
+        owner, counter = parse_incarnation(found["incarnation"])
         order = MessageOrder(counter, int(found["epoch"]), int(found["step"]), int(found["term"]))
     except (KeyError, TypeError, ValueError):
         return None
     return order if owner == uid else None
-
-
-def incarnation_of(uid: str, counter: int) -> str:
-    """The form of an incarnation: whose it is, and how often it was rebuilt, rising (R12)."""
-    return f"{uid}.{counter}"
-
-
-def incarnation_parts(incarnation: str) -> tuple[str, int]:
-    """Uid and counter of an incarnation. Raises ValueError for anything else."""
-    uid, _, counter = incarnation.rpartition(".")
-    return uid, int(counter)
 
 
 def layout_message(topic: TopicName, state: TopicState, *, term: int, hold_ms: int, segment_topic: SegmentTopic) -> str:
@@ -92,9 +81,8 @@ def layout_message(topic: TopicName, state: TopicState, *, term: int, hold_ms: i
     }
     if operation is not None and operation.step in (Step.ANNOUNCING, Step.SEALING) and operation.parents:
         message["announcement"] = _announcement(topic, operation, hold_ms, segment_topic)
-    settled = _settled(layout, state)
-    if settled:
-        message["settled"] = settled
+    if settled := state.settled_in_layout:
+        message["settled"] = {str(segment_id): producers for segment_id, producers in settled.items()}
     return json.dumps(message, separators=(",", ":"))
 
 
@@ -123,12 +111,4 @@ def _announcement(topic: TopicName, operation: Operation, hold_ms: int, segment_
             for child in operation.children
         ],
         "holdMs": hold_ms,
-    }
-
-
-def _settled(layout: SegmentLayout, state: TopicState) -> dict[str, dict[str, int]]:
-    return {
-        str(segment_id): dict(sorted(sequence_ids.items()))
-        for segment_id, sequence_ids in sorted(state.settled.items())
-        if segment_id in layout.segments
     }

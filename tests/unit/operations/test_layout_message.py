@@ -17,12 +17,12 @@ from scalable_topics.layout import (
     SegmentLayout,
     TopicName,
     classic_segment_name,
+    incarnation_of,
+    parse_incarnation,
 )
 from scalable_topics_operator.operations.journal import Operation, OperationKind, Step, TopicState
 from scalable_topics_operator.operations.layout_message import (
     MessageOrder,
-    incarnation_of,
-    incarnation_parts,
     layout_message,
     message_order,
     message_step,
@@ -167,7 +167,7 @@ def test_r12_messages_of_another_object_do_not_compare() -> None:
     message = _message(TopicState(layout=split_layout(), incarnation=incarnation_of("uid", 3)))
     assert message_order(message, "another") is None
     assert message_order(message, "uid") == MessageOrder(3, 1, message_step(TopicState(layout=split_layout())), 1)
-    assert incarnation_parts(incarnation_of("a.b-c", 12)) == ("a.b-c", 12)
+    assert parse_incarnation(incarnation_of("a.b-c", 12)) == ("a.b-c", 12)
 
 
 @given(st.lists(st.sampled_from(["announce", "roll back", "commit", "forget ids"]), max_size=30))
