@@ -35,6 +35,10 @@ class TopicMissing(BackendRefused):
     """The topic (a segment or a claim) does not exist."""
 
 
+class TopicEmpty(BackendRefused):
+    """The topic holds no message."""
+
+
 class NameTaken(BackendRefused):
     """A topic of the wanted name exists already and is not ours."""
 

@@ -64,6 +64,16 @@ async def test_r20_a_missing_topic_has_no_layout_and_asking_does_not_make_it(
     assert await plain.get(f"persistent/{namespace}") == []
 
 
+async def test_r20_one_that_was_made_and_not_yet_written_to_has_no_layout(
+    backend: ClassicBackend, plain: PlainHttp, topic: TopicName
+) -> None:
+    """What an operator leaves that dies in between."""
+    await plain.do("PUT", layout_topic_name(topic).replace("://", "/"))
+    assert await backend.published_layout(topic) is None
+    await backend.publish_layout(topic, '{"epoch":0}')
+    assert await backend.published_layout(topic) == '{"epoch":0}'
+
+
 async def test_r20_it_is_deleted_under_its_readers_and_made_again_whole(
     backend: ClassicBackend, plain: PlainHttp, topic: TopicName, namespace: str
 ) -> None:

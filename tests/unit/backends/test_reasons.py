@@ -21,6 +21,7 @@ from scalable_topics_operator.operations.errors import (
     ClientsAttached,
     NamespaceMissing,
     NameTaken,
+    TopicEmpty,
     TopicMissing,
 )
 
@@ -124,6 +125,7 @@ def test_r3_reason_is_one_short_printable_line_whatever_comes(status: int, conte
         (412, "Topic has 3 connected producers/consumers", About.TOPIC, ClientsAttached),
         (412, "Subscription has active connected consumers", About.TOPIC, ClientsAttached),
         (500, "Topic has 1 client connected", About.TOPIC, ClientsAttached),
+        (412, "Could not examine messages due to the total message is zero", About.TOPIC, TopicEmpty),
         (412, "Topic name is not valid", About.TOPIC, BackendRefused),
         (405, "Topic level policies is disabled", About.TOPIC, BackendRefused),
         (401, "Authentication required", About.CLUSTER, AccessDenied),

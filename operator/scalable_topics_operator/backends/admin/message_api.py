@@ -8,7 +8,7 @@ from scalable_topics_operator.backends.admin.call import Answer, Call
 from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import produce_path, topic_path
 from scalable_topics_operator.backends.admin.reasons import About
-from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
+from scalable_topics_operator.operations.errors import BackendUnavailable, TopicEmpty, TopicMissing
 
 _PRODUCER_NAME = "scalable-topics-operator"
 
@@ -60,7 +60,7 @@ class MessageApi:
         query = {"initialPosition": "latest", "messagePosition": "1"}
         try:
             answer = await self._get("examine-message", topic, "examinemessage", query=query)
-        except TopicMissing:
+        except (TopicMissing, TopicEmpty):
             return None
         return answer.text or None
 

@@ -15,6 +15,7 @@ from scalable_topics_operator.operations.errors import (
     ClientsAttached,
     NamespaceMissing,
     NameTaken,
+    TopicEmpty,
     TopicMissing,
 )
 
@@ -42,6 +43,7 @@ _NAMESPACE_MISSING = re.compile(
 )
 _TOPIC_MISSING = re.compile(r"topic\b.{0,400}?\b(?:not found|does not exist|not exist)", re.IGNORECASE)
 _SUBSCRIPTION_MISSING = re.compile(r"^subscription\b.{0,300}?\b(?:not found|does not exist)", re.IGNORECASE)
+_TOPIC_EMPTY = re.compile(r"total message is zero", re.IGNORECASE)
 _CLIENTS_ATTACHED = re.compile(
     r"has \d+ (?:clients? connected|connected)|active connected consumers|connected producers|"
     r"active (?:producers|consumers|clients)",
@@ -145,6 +147,8 @@ def _kind(status: int, reason: str, about: About) -> type[BackendError]:
         return ClientsAttached
     if status == 412 and about is About.TOPIC and _TOPIC_MISSING.search(reason):
         return TopicMissing
+    if status == 412 and about is About.TOPIC and _TOPIC_EMPTY.search(reason):
+        return TopicEmpty
     if status == 500 and _CLIENTS_ATTACHED.search(reason):
         return ClientsAttached
     return BackendUnavailable if status >= 500 and status != 501 else BackendRefused
