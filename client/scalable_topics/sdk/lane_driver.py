@@ -44,6 +44,8 @@ _LEAST_RETRY_SECONDS = 0.1
 _MOST_RETRY_SECONDS = 10.0
 _TAIL_SECONDS = 20.0
 _TAIL_ATTEMPTS = 5
+_LOOK_SECONDS = 0.005
+"""How long the outcome of a send may wait for those of sends that were handed over after it."""
 
 
 class LaneDriver:
@@ -97,6 +99,7 @@ class LaneDriver:
         self._openings: set[asyncio.Task[None]] = set()
         self._closings: dict[SegmentLane, set[asyncio.Task[None]]] = {}
         self._hold_timer: asyncio.TimerHandle | None = None
+        self._look_timer: asyncio.TimerHandle | None = None
         self._trouble: dict[SegmentLane, Exception] = {}
 
     @property
@@ -120,6 +123,8 @@ class LaneDriver:
             self._act()
         else:
             send.hand_over(lane.producer)
+            if self._look_timer is None:
+                self._look_later()
 
     def follow(self, message: LayoutMessage) -> None:
         """Follow a message of the layout topic."""
@@ -144,8 +149,9 @@ class LaneDriver:
     async def close(self) -> None:
         """Close all producers."""
         self._plan.close()
-        if self._hold_timer is not None:
-            self._hold_timer.cancel()
+        for timer in (self._hold_timer, self._look_timer):
+            if timer is not None:
+                timer.cancel()
         self._act()
         for task in self._tasks - self._openings - self._being_closed():
             task.cancel()
@@ -209,11 +215,23 @@ class LaneDriver:
         taken = lane.take(_HAND_OVER_AT_ONCE)
         for send in taken:
             cast("OutgoingMessage", send).hand_over(lane.producer)
+        if taken and self._look_timer is None:
+            self._look_later()
         if len(taken) == _HAND_OVER_AT_ONCE:
             # The rest in the loop's next round, so that a long queue does not keep it.
             self._loop.call_soon(self._hand_over, lane)
         elif lane.queue or self._is_flushing():
             self._flush(lane)
+
+    def _look_later(self) -> None:
+        self._look_timer = self._loop.call_later(_LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._look_timer = None
+        if self.completions.items:
+            self._take_completions()
+        if self._look_timer is None and any(lane.inflight for lane in self._plan.lanes):
+            self._look_later()
 
     def _take_completions(self) -> None:
         completions = self.completions.items

@@ -24,9 +24,10 @@ class ConnectionOptions:
         listener_name: advertised listener to use.
         operation_timeout_seconds: of attaching, closing and looking up; whole seconds, 1 or more.
         connection_timeout_ms: of a TCP connection.
-        producer_connections: pulsar-clients for the producers, each with a thread and a connection a broker, 1 or more;
-            with fewer than there are active segments, a send refused by a sealed one disturbs those that share its
-            connection.
+        producer_connections: pulsar-clients for the producers, each with a thread and a connection a broker, 1 or more.
+            pulsar-client drops a connection when a sealed segment refuses a send, and sends again whatever else was in
+            flight on it; with as many as there are active segments that disturbs no other segment, but sending many
+            messages takes half as long again, since the threads compete for the interpreter.
         log_level: of pulsar-client's own log, which goes to standard output.
 
     Raises:
@@ -41,7 +42,7 @@ class ConnectionOptions:
     listener_name: str | None = None
     operation_timeout_seconds: int = 30
     connection_timeout_ms: int = 10_000
-    producer_connections: int = 16
+    producer_connections: int = 1
     log_level: Any = pulsar.LoggerLevel.Error
 
     def __post_init__(self) -> None:

@@ -168,7 +168,11 @@ class OutgoingMessage(Send):
         """The first attempt has an outcome. Called in a thread of pulsar-client."""
         completions = self._completions
         completions.items.append((self, 0, result, position))
-        if not completions.is_woken:
+        # Only the last one on its way wakes the loop: woken by the first of a batch, the loop would take the
+        # interpreter away from the thread that brings the others, and be woken anew by each. The loop looks by itself
+        # for outcomes of sends that others follow.
+        lane = self.lane
+        if lane is not None and lane.next_sequence_id == self.sequence_id + 1 and not completions.is_woken:
             completions.wake()
 
     def _completed(self, attempt: int, result: Any, position: Any) -> None:

@@ -44,6 +44,7 @@ class PendingSends:
         self._waiting: deque[tuple[Send, asyncio.Future[None] | None]] = deque()
         self._flushes: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
+        self._pauses: list[asyncio.Future[None]] = []
 
     @property
     def messages(self) -> int:
@@ -111,8 +112,7 @@ class PendingSends:
         send.is_admitted = False
         self._messages -= 1
         self._bytes -= send.size_bytes
-        if self._waiting:
-            self._admit_waiting()
+        self._freed()
 
     def finish(self, stored: Sequence[Send]) -> None:
         """Tell and release sends that were stored: as one by one, only faster."""
@@ -126,8 +126,19 @@ class PendingSends:
         self._messages -= len(stored)
         self._bytes -= size_bytes
         self._forget_told()
-        if self._waiting:
-            self._admit_waiting()
+        self._freed()
+
+    async def pause(self, seconds: float, most_messages: int) -> None:
+        """Wait until nothing is admitted, for `seconds` at most; only a turn of the loop where more than
+        `most_messages` are, since their outcomes are far away then."""
+        if not 0 < self._messages <= most_messages:
+            await asyncio.sleep(0)
+            return
+        pause: asyncio.Future[None] = self._loop.create_future()
+        self._pauses.append(pause)
+        await asyncio.wait((pause,), timeout=seconds)
+        if not pause.done():
+            self._pauses.remove(pause)
 
     async def flush(self) -> None:
         """Wait until the application has been told the outcome of every send added so far (hazard A5-26287)."""
@@ -141,6 +152,14 @@ class PendingSends:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _freed(self) -> None:
+        if self._waiting:
+            self._admit_waiting()
+        if self._pauses and not self._messages:
+            pauses, self._pauses = self._pauses, []
+            for pause in pauses:
+                pause.set_result(None)
 
     def _fits(self, size_bytes: int) -> bool:
         return self._messages < self._max_messages and (

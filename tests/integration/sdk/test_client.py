@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pulsar as pulsar_client
@@ -127,6 +128,18 @@ async def test_flush_does_not_wait_for_a_batch_to_fill(lead: MakeLeader, client:
         await leader.commit(change)
         await asyncio.wait_for(flushing, TIMEOUT_SECONDS)
         assert {message.result().segment_id for message in held} == {1, 2, 3}
+
+
+async def test_an_outcome_does_not_wait_for_a_stream_that_follows_it(lead: MakeLeader, client: Client) -> None:
+    leader = await lead()
+    async with await client.producer(str(leader.topic), batching_max_publish_delay_ms=20) as producer:
+        first = await producer.submit(b"x", key="k")
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while not first.done():
+            assert time.monotonic() < deadline
+            await producer.submit(b"x", key="k")
+            await asyncio.sleep(0.001)
+        assert producer.pending_messages, "the stream has ended: the test shows nothing"
 
 
 async def test_send_nowait_refuses_beyond_the_bound(lead: MakeLeader, client: Client) -> None:

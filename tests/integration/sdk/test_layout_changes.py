@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from pulsar import AuthenticationToken
 
 from dev.access import PulsarAccess
 from scalable_topics.sdk import Client
@@ -27,16 +28,28 @@ async def assert_exact(traffic: KeyedTraffic, leader: ScriptedLeader, pulsar: Pu
 
 
 @pytest.mark.parametrize("batching", [True, False])
-@pytest.mark.parametrize("announced", [True, False])
+@pytest.mark.parametrize(
+    ("announced", "producer_connections", "deduplication"), [(True, 1, False), (False, 16, False), (False, 1, True)]
+)
 async def test_R13_R15_splits_and_merges_under_traffic(
-    lead: MakeLeader, client: Client, pulsar: PulsarAccess, batching: bool, announced: bool
+    lead: MakeLeader,
+    pulsar: PulsarAccess,
+    batching: bool,
+    announced: bool,
+    producer_connections: int,
+    deduplication: bool,
 ) -> None:
-    """Announced, nobody is refused; unannounced, every refused send is settled. Both exactly, without deduplication
-    (hazards A5-25610, A6 "async sends failed through the switch", A1-26678).
+    """Announced, nobody is refused. Unannounced, every refused send is settled, and what shared the connection that the
+    refusal breaks is stored once where brokers deduplicate; on connections of their own, segments need no
+    deduplication (hazards A5-25610, A6 "async sends failed through the switch", A1-26678).
     """
-    leader = await lead(segments=2, bucket_budget=4)
-    producer = await client.producer(str(leader.topic), batching_enabled=batching)
-    async with KeyedTraffic(producer) as traffic:
+    leader = await lead(segments=2, bucket_budget=4, deduplication=deduplication)
+    authentication = AuthenticationToken(pulsar.superuser_token)
+    async with (
+        Client(pulsar.service_url, authentication, producer_connections=producer_connections) as client,
+        await client.producer(str(leader.topic), batching_enabled=batching) as producer,
+        KeyedTraffic(producer) as traffic,
+    ):
         await traffic.until(200)
         await leader.split(0, announced=announced)
         await traffic.until_stored(100)

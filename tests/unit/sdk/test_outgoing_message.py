@@ -7,6 +7,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+import pulsar
 import pytest
 
 from scalable_topics.layout import HashRange, key_hash
@@ -172,3 +173,16 @@ async def test_outcomes_tell_their_attempt() -> None:
     for _, callback in taker.given:
         callback("result", "position")
     assert list(message._completions.items) == [(message, 0, "result", "position"), (message, 1, "result", "position")]
+
+
+async def test_only_the_last_one_on_its_way_wakes_the_loop() -> None:
+    """Others are found by the loop's own look (`LaneDriver`), so that it does not compete for the interpreter."""
+    lane = SegmentLane(LaneKey(0, 0), FollowedSegment(0, HashRange(0, 0xFFFF), "persistent://t/ns/x-0"))
+    first, last = make(), make()
+    for sequence_id, message in enumerate((first, last)):
+        message.lane, message.sequence_id = lane, sequence_id
+    lane.next_sequence_id = 2
+    first(pulsar.Result.Ok, None)
+    assert not first._completions.is_woken
+    last(pulsar.Result.Ok, None)
+    assert last._completions.is_woken

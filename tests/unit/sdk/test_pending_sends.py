@@ -171,3 +171,34 @@ async def test_the_clock_stops_at_close() -> None:
     sends.pending.close()
     await asyncio.sleep(0.05)
     assert sends.expired == []
+
+
+async def test_a_pause_ends_with_the_last_outcome() -> None:
+    sends = Sends()
+    first, second = sends.add(), sends.add()
+    pauses = [asyncio.create_task(sends.pending.pause(60.0, most_messages=5)) for _ in range(2)]
+    await asyncio.sleep(0)
+    sends.finish(first)
+    await asyncio.sleep(0)
+    assert not any(pause.done() for pause in pauses)
+    sends.finish(second)
+    async with asyncio.timeout(10):
+        await asyncio.gather(*pauses)
+
+
+async def test_a_pause_ends_without_outcomes_too() -> None:
+    sends = Sends()
+    sends.add()
+    async with asyncio.timeout(10):
+        await sends.pending.pause(0.01, most_messages=5)
+    sends.pending.release(sends.pending.untold[0])
+    assert sends.pending.messages == 0
+
+
+async def test_a_pause_is_a_turn_of_the_loop_while_nothing_or_much_is_on_its_way() -> None:
+    sends = Sends()
+    async with asyncio.timeout(10):
+        await sends.pending.pause(60.0, most_messages=2)
+        for _ in range(3):
+            sends.add()
+        await sends.pending.pause(60.0, most_messages=2)
