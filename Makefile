@@ -112,6 +112,10 @@ show-two-brokers: $(ENVIRONMENT) ## The operator's whole suite on two brokers, a
 show-guarantee: $(ENVIRONMENT) ## Ten minutes of traffic through layout changes: ordinary, roll-over, two brokers
 	$(LONG) tests/long/test_guarantee.py
 
+.PHONY: show-stalls
+show-stalls: $(ENVIRONMENT) ## How long messages wait for a hundred splits and merges, ordinary and stressed
+	$(LONG) tests/long/test_stalls.py
+
 .PHONY: show-control-plane-down
 show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without operator and API server
 	$(LONG) tests/long/test_control_plane_down.py

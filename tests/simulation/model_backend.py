@@ -130,6 +130,9 @@ class ModelBackend:
             self._layouts_made.add(name)
         await self._write("publish", name, lambda: self._broker.publish(name, message))
 
+    async def expect_layout(self, topic: TopicName) -> None:
+        return
+
     async def published_layout(self, topic: TopicName) -> str | None:
         name = layout_topic_name(topic)
 
@@ -185,6 +188,9 @@ class ModelBackend:
 
     async def look(self, segment_topic: str) -> SegmentLook:
         return await self._read("look", segment_topic, lambda: self._broker.look(segment_topic))
+
+    async def producers(self, segment_topic: str) -> frozenset[str]:
+        return await self._read("producers", segment_topic, lambda: self._broker.look(segment_topic).producers)
 
     async def terminate(self, segment_topic: str) -> Position:
         return await self._write("terminate", segment_topic, lambda: self._broker.terminate(segment_topic))

@@ -89,8 +89,8 @@ MUTATIONS = (
     Mutation(
         "R8: parents are sealed before the journal says so",
         reshape._announce,
-        "await ctx.store.commit(replace(ctx.store.state, operation=operation))",
-        "pass",
+        "replace(operation, step=Step.SEALING)",
+        "operation",
         "split",
     ),
     Mutation(
@@ -103,22 +103,23 @@ MUTATIONS = (
     ),
     Mutation(
         "DESIGN §7: the layout is committed before its parents are sealed",
-        reshape._seal_and_commit,
-        "await seal_segment(ctx, topic)",
-        "(await ctx.backend.look(topic)).last_confirmed",
+        seal.seal_segment,
+        "claimed = await ctx.backend.terminate(segment_topic)",
+        "look = await ctx.backend.look(segment_topic)\n"
+        "            return Seal(look.last_confirmed, came_back, look.counting)",
         "split",
     ),
     Mutation(
         "R16: subscriptions are not looked for again after the seal",
         reshape._seal_and_commit,
-        "await discover_subscriptions(ctx, parents)",
+        "_counting(ctx, [seal.subscriptions for seal in seals.values()])",
         "frozenset(operation.subscriptions)",
         "split",
         (FaultKind.SUBSCRIBED,),
     ),
     Mutation(
         "R16: a subscription that is being deleted is found again",
-        reshape.discover_subscriptions,
+        reshape._counting,
         " - ctx.store.state.not_discovered",
         "",
         "split while a subscription is deleted",
@@ -126,7 +127,7 @@ MUTATIONS = (
     Mutation(
         "R8: a child that vanished before the commit is not made again",
         reshape._seal_and_commit,
-        "if not all(present):",
+        "if not present:",
         "if False:",
         "split",
         (FaultKind.DROPPED, FaultKind.CRASH_BEFORE),
@@ -324,10 +325,8 @@ MUTATIONS = (
     Mutation(
         "R20: a layout is published before it is committed",
         reshape._seal_and_commit,
-        "await ctx.store.commit(replace(ctx.store.state, layout=committed, settled=kept).finished(action))",
-        "was = ctx.store; after = replace(was.state, layout=committed, settled=kept).finished(action)\n"
-        "    await publish(replace(ctx, store=type('Early', (), {'state': after})()))\n"
-        "    await was.commit(after)",
+        "await alongside(ctx.backend.expect_layout(ctx.topic), ctx.store.commit(after))",
+        "await publish(replace(ctx, store=type('Early', (), {'state': after})()))\n    await ctx.store.commit(after)",
         "split",
     ),
     Mutation(

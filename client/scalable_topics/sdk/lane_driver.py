@@ -44,6 +44,7 @@ _LEAST_RETRY_SECONDS = 0.1
 _MOST_RETRY_SECONDS = 10.0
 _TAIL_SECONDS = 20.0
 _TAIL_ATTEMPTS = 5
+_CLOSE_FIRST_SECONDS = 0.2
 _LOOK_SECONDS = 0.005
 """How long the outcome of a send may wait for those of sends that were handed over after it."""
 
@@ -220,7 +221,8 @@ class LaneDriver:
         if len(taken) == _HAND_OVER_AT_ONCE:
             # The rest in the loop's next round, so that a long queue does not keep it.
             self._loop.call_soon(self._hand_over, lane)
-        elif lane.queue or self._is_flushing():
+        else:
+            # They have waited long enough to wait for company now.
             self._flush(lane)
 
     def _look_later(self) -> None:
@@ -258,6 +260,9 @@ class LaneDriver:
             self._release(send)
 
     async def _open(self, lane: SegmentLane, generation: int) -> None:
+        if self._closings:
+            # A leader may wait for what is being closed.
+            await asyncio.wait(self._being_closed(), timeout=_CLOSE_FIRST_SECONDS)
         lane.opened_at_ms = int(time.time() * 1000)
         topic, name = lane.segment.topic, lane.producer_name
         client = self._connections.acquire(topic)
@@ -275,9 +280,16 @@ class LaneDriver:
         self._act()
 
     async def _close(self, topic: str, producer: pulsar_binding.AttachedProducer) -> None:
-        with contextlib.suppress(pulsar.PulsarException):
-            await self._threads.run(producer.close)
+        closed = asyncio.Event()
+        producer.close(lambda _: self._call_soon(closed.set))
+        await closed.wait()
         self._connections.release(topic)
+
+    def _call_soon(self, call: Callable[[], None]) -> None:
+        """Call something in the loop, from any thread."""
+        # The loop may be closed by an application that did not close its client: nobody is left to tell.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call)
 
     def _flush(self, lane: SegmentLane) -> None:
         if lane.producer is not None:

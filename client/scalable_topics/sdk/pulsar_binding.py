@@ -1,8 +1,8 @@
 """What this library takes from pulsar-client beyond its public classes, in one place.
 
 `pulsar.Producer.send_async` checks types for longer than the send takes, and knows neither raw keys nor sequence id 0;
-so messages are built with pulsar-client's own builder. Everything but `send_async`, acknowledging and redelivering may
-block, or wait for a lock that a thread of pulsar-client holds while it waits for the interpreter: call
+so messages are built with pulsar-client's own builder. Everything but `send_async`, `close_async`, acknowledging and
+redelivering may block, or wait for a lock that a thread of pulsar-client holds while it waits for the interpreter: call
 it in a thread.
 """
 
@@ -61,7 +61,8 @@ class AttachedProducer:
     Attributes:
         send: sends a built message; its callback comes in a thread of pulsar-client. Does not block.
         flush: sends the batch now and waits until it is stored. Blocks.
-        close: detaches it; what it still holds fails. Blocks.
+        close: detaches it; what it still holds fails. Does not block; its callback comes in a thread of pulsar-client,
+            or before the call returns.
     """
 
     __slots__ = ("close", "flush", "send")
@@ -69,7 +70,7 @@ class AttachedProducer:
     def __init__(self, producer: pulsar.Producer) -> None:
         self.send: Callable[[Any, Callable[[Any, Any], None]], None] = producer._producer.send_async
         self.flush: Callable[[], None] = producer.flush
-        self.close: Callable[[], None] = producer.close
+        self.close: Callable[[Callable[[Any], None]], None] = producer._producer.close_async
 
 
 def close_consumer(consumer: Any) -> None:

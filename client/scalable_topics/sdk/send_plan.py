@@ -67,6 +67,8 @@ class SendPlan:
 
     def take_effects(self) -> list[Effect]:
         """What is to be done now; asked for after every call that may have changed something."""
+        if self._coming:
+            self._open_coming()
         effects, self._effects = self._effects, []
         return effects
 
@@ -320,7 +322,14 @@ class SendPlan:
                 self._close(self._coming.pop(key))
         for key, child in wanted.items():
             if key not in self._coming and key not in self._lanes:
-                lane = self._coming[key] = SegmentLane(key, child)
+                self._coming[key] = SegmentLane(key, child)
+
+    def _open_coming(self) -> None:
+        """Open producers on the children once those on the parents are closed: that is what the leader waits for."""
+        if any(lane.held and lane.connection is not Connection.NONE for lane in self._lanes.values()):
+            return
+        for lane in self._coming.values():
+            if lane.connection is Connection.NONE and not lane.rests and lane.fate is Fate.LIVE:
                 self._open(lane)
 
     def _hold(self, segments: frozenset[int], until: float | None = None) -> None:

@@ -55,25 +55,38 @@ def is_announced(ctx: OperationContext, operation: Operation) -> bool:
     return ctx.clock.monotonic_seconds() - announced.sent_at_seconds < usable_seconds
 
 
-async def announce_until_quiet(ctx: OperationContext, operation: Operation, parents: Sequence[Segment]) -> Operation:
-    """Announce the seal of the parents and wait until their producers have left, or have had their time.
+async def announce(ctx: OperationContext, operation: Operation) -> Operation:
+    """Announce the seal of an operation's parents; answers the operation with the number of the announcement.
 
-    Answers the operation with the names of producers still attached, who ask for their tail to be settled or do not
-    listen, and with enough of the hold left to seal. What may have been announced before is announced under a higher
-    number: producers hold from the first time they see an announcement, and not again for the same one (R13).
+    What may have been announced before is announced under a higher number: producers hold from the first time they see
+    an announcement, and not again for the same one (R13).
 
-    Raises BackendUnavailable when it took too long to seal now, BackendError.
+    Raises BackendError.
     """
-    topics = [ctx.backend.segment_topic(ctx.topic, parent) for parent in parents]
     if _may_be_known(ctx, operation):
         operation = replace(operation, announcements=operation.announcements + 1)
         await ctx.store.commit(replace(ctx.store.state, operation=operation))
     sent_at_seconds = ctx.clock.monotonic_seconds()
     ctx.published.announced = Announced(operation.id, operation.announcements, sent_at_seconds)
     await publish(ctx)
+    return operation
+
+
+async def until_quiet(ctx: OperationContext, operation: Operation, parents: Sequence[Segment]) -> Operation:
+    """Wait until the producers of announced parents have left, or have had their time.
+
+    Answers the operation with the names of producers still attached, who ask for their tail to be settled or do not
+    listen, and with enough of the hold left to seal.
+
+    Raises BackendUnavailable when it took too long to seal now, BackendError.
+    """
+    topics = [ctx.backend.segment_topic(ctx.topic, parent) for parent in parents]
     until_seconds = ctx.clock.monotonic_seconds() + ctx.settings.publishers_wait_seconds
-    while (attached := await _publishers(ctx, topics)) and ctx.clock.monotonic_seconds() < until_seconds:
+    while True:
         await ctx.clock.sleep(ctx.settings.publishers_look_seconds)
+        attached = await _publishers(ctx, topics)
+        if not attached or ctx.clock.monotonic_seconds() >= until_seconds:
+            break
     if not is_announced(ctx, operation):
         raise BackendUnavailable(
             f"{ctx.topic}: the brokers took too long for a seal to be announced; it is tried again"
@@ -94,7 +107,7 @@ def _may_be_known(ctx: OperationContext, operation: Operation) -> bool:
 async def _publishers(ctx: OperationContext, segment_topics: Sequence[str]) -> frozenset[str]:
     async def attached(segment_topic: str) -> frozenset[str]:
         try:
-            return (await ctx.backend.look(segment_topic)).producers
+            return await ctx.backend.producers(segment_topic)
         except TopicMissing:
             return frozenset()
 

@@ -14,6 +14,7 @@ from scalable_topics_operator.operations.journal import TopicState
 from scalable_topics_operator.operations.protocols import Claim, SegmentPolicies, TopicBackend
 
 T = TypeVar("T")
+S = TypeVar("S")
 
 
 class TopicStore(Protocol):
@@ -124,7 +125,8 @@ class OperationSettings:
     """Times and bounds of operations.
 
     Args:
-        seal_look_seconds: pause between the two looks that verify a seal (R14).
+        seal_look_seconds: pause between the two looks that verify a seal (R14) when nobody writes any more.
+        restless_seal_look_seconds: the same when somebody does, or when an attempt has not held.
         seal_attempts: terminates tried before a seal is given back as unavailable.
         settle_window_seconds: how long a sealed segment stays readable for unknown sends (R15).
         force_delete_after_seconds: how long a delete waits for clients to leave (R19).
@@ -136,14 +138,15 @@ class OperationSettings:
         max_records: layout records at most; automatic operations stop at 80 % of it (R29).
     """
 
-    seal_look_seconds: float = 0.03
+    seal_look_seconds: float = 0.005
+    restless_seal_look_seconds: float = 0.1
     seal_attempts: int = 8
     settle_window_seconds: float = 600.0
     force_delete_after_seconds: float = 300.0
     hold_seconds: float = 10.0
     hold_margin_seconds: float = 2.0
     publishers_wait_seconds: float = 2.0
-    publishers_look_seconds: float = 0.02
+    publishers_look_seconds: float = 0.01
     settle_entries: int = 2000
     max_records: int = 512
 
@@ -234,3 +237,15 @@ async def concurrently(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     if errors:
         raise next((error for error in errors if isinstance(error, BackendRefused)), errors[0])
     return [result for result in results if not isinstance(result, BaseException)]
+
+
+async def alongside(side: Coroutine[Any, Any, S], main: Coroutine[Any, Any, T]) -> tuple[S, T]:
+    """Run `side` while `main` runs, and wait for both; `side` is cancelled when `main` fails."""
+    task = asyncio.create_task(side)
+    try:
+        done = await main
+    except BaseException:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+    return await task, done

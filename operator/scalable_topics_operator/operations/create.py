@@ -255,7 +255,7 @@ async def _close_reopened(ctx: OperationContext) -> None:
     for segment in layout.sealed if layout else ():
         if layout is None or segment.sealed_position is not None:
             continue
-        seal = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, segment))
+        seal = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, segment), is_written_to=True)
         if seal is not None:
             layout = layout.with_sealed_position(segment.segment_id, str(seal.position))
     if layout != ctx.store.state.layout:

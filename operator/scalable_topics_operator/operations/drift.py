@@ -238,7 +238,7 @@ async def _mend_seals(
         recorded = Position.parse(segment.sealed_position) if segment.sealed_position else None
         if look.terminated and look.last_confirmed == recorded:
             continue
-        seal = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, segment))
+        seal = await seal_segment(ctx, ctx.backend.segment_topic(ctx.topic, segment), is_written_to=True)
         if seal is None:
             continue
         findings.positions[segment.segment_id] = str(seal.position)

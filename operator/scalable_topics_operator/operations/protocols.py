@@ -290,6 +290,9 @@ class TopicBackend(Protocol):
     async def publish_layout(self, topic: TopicName, message: str) -> None:
         """Append a message to the layout topic, making the topic if it is missing (R20)."""
 
+    async def expect_layout(self, topic: TopicName) -> None:
+        """A layout is published in a moment: do ahead what can be done. Never raises, and changes nothing."""
+
     async def published_layout(self, topic: TopicName) -> str | None:
         """The latest message of the layout topic; None if there is none."""
 
@@ -315,6 +318,9 @@ class TopicBackend(Protocol):
 
     async def look(self, segment_topic: str) -> SegmentLook:
         """The segment as its broker shows it. Raises TopicMissing."""
+
+    async def producers(self, segment_topic: str) -> frozenset[str]:
+        """Names of the producers attached: that part of `look`, for asking often. Raises TopicMissing."""
 
     async def terminate(self, segment_topic: str) -> Position:
         """Ask the broker to seal the segment; says the position it claims. The seal must still be verified (R14)."""

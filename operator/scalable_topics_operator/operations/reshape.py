@@ -7,13 +7,13 @@ and publish it. Every step may be run again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from scalable_topics.layout import CreatedBy, PlannedSegment, Segment, SegmentChange, SegmentLayout
-from scalable_topics_operator.operations.announce import announce_until_quiet, is_announced, publish, settle_tail
-from scalable_topics_operator.operations.context import OperationContext, concurrently
+from scalable_topics_operator.operations.announce import announce, is_announced, publish, settle_tail, until_quiet
+from scalable_topics_operator.operations.context import OperationContext, alongside, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing
 from scalable_topics_operator.operations.journal import (
     Action,
@@ -88,17 +88,21 @@ async def advance_reshape(ctx: OperationContext, operation: Operation) -> None:
 
 
 async def _announce(ctx: OperationContext, operation: Operation) -> Operation:
-    """Announce the seal, then write the point of no return; a dead process's announcement is called off."""
+    """Announce the seal and write the point of no return; a dead process's announcement is called off."""
     if operation.id not in ctx.opened_here:
         return await _turn_back(ctx, operation, Result.ROLLED_BACK, "the operator restarted before the seal")
     try:
-        operation = await announce_until_quiet(ctx, operation, _parents(ctx, operation))
+        operation = await announce(ctx, operation)
     except BackendRefused as refusal:
         # Announcing again may have been journaled meanwhile.
         return await _turn_back(ctx, ctx.store.state.operation or operation, Result.FAILED, str(refusal))
-    operation = replace(operation, step=Step.SEALING)
-    await ctx.store.commit(replace(ctx.store.state, operation=operation))
-    return operation
+    sealing = replace(operation, step=Step.SEALING)
+    # Producers hold from here on, so they leave while the point of no return is written.
+    left, _ = await alongside(
+        until_quiet(ctx, sealing, _parents(ctx, operation)),
+        ctx.store.commit(replace(ctx.store.state, operation=sealing)),
+    )
+    return await _keep(ctx, sealing, left)
 
 
 async def _announced(ctx: OperationContext, operation: Operation) -> Operation:
@@ -106,8 +110,14 @@ async def _announced(ctx: OperationContext, operation: Operation) -> Operation:
     the brokers kept it waiting until producers went on (R13)."""
     if is_announced(ctx, operation):
         return operation
-    operation = await announce_until_quiet(ctx, operation, _parents(ctx, operation))
-    await ctx.store.commit(replace(ctx.store.state, operation=operation))
+    operation = await announce(ctx, operation)
+    return await _keep(ctx, operation, await until_quiet(ctx, operation, _parents(ctx, operation)))
+
+
+async def _keep(ctx: OperationContext, journaled: Operation, operation: Operation) -> Operation:
+    """Journal which producers are in doubt before they are refused (R15)."""
+    if operation != journaled:
+        await ctx.store.commit(replace(ctx.store.state, operation=operation))
     return operation
 
 
@@ -161,44 +171,38 @@ async def discover_subscriptions(ctx: OperationContext, parents: list[Segment]) 
         except TopicMissing:
             return frozenset()
 
-    on_parents = await concurrently(found(parent) for parent in parents)
-    return (frozenset(ctx.intent.subscriptions).union(*on_parents)) - ctx.store.state.not_discovered
+    return _counting(ctx, await concurrently(found(parent) for parent in parents))
+
+
+def _counting(ctx: OperationContext, on_parents: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset(ctx.intent.subscriptions).union(*on_parents) - ctx.store.state.not_discovered
 
 
 async def _seal_and_commit(ctx: OperationContext, operation: Operation) -> None:
     layout = _layout(ctx)
     parents = _parents(ctx, operation)
-    seals: dict[int, Seal] = {}
+    children = [Segment(child.segment_id, child.hash_range) for child in operation.children]
+    known = _counting(ctx, [frozenset(operation.subscriptions)])
+    # Both at once, since producers wait for the end of this.
+    present, (operation, seals) = await alongside(
+        _complete_children(ctx, children, known), _seal(ctx, operation, parents)
+    )
     settled: dict[int, dict[str, int]] = {}
-    # One after the other, as pip-468 has it: a merge never has one parent sealed long before its sibling.
-    for parent in parents:
-        topic = ctx.backend.segment_topic(ctx.topic, parent)
-        operation = await _announced(ctx, operation)
-        seal = await seal_segment(ctx, topic)
-        if seal is None:
-            await ctx.report(
-                "SegmentMissing",
-                f"segment {parent.segment_id} {parent.hash_range} had no topic when it was to be sealed; "
-                "what it held is lost",
-            )
-        else:
-            seals[parent.segment_id] = seal
-    # Only now: a parent's producers may have come back while another one kept the seal waiting.
     for parent in parents:
         if parent.segment_id in seals:
             topic = ctx.backend.segment_topic(ctx.topic, parent)
             in_doubt = seals[parent.segment_id].came_back.union(operation.in_doubt)
             settled[parent.segment_id] = await settle_tail(ctx, topic, in_doubt)
-    subscriptions = await discover_subscriptions(ctx, parents)
+    subscriptions = _counting(ctx, [seal.subscriptions for seal in seals.values()])
+    if present and not subscriptions <= known:
+        # Some appeared on the parents since the journal was opened.
+        present = await _complete_children(ctx, children, subscriptions)
+    if not present:
+        # The point of no return is passed and a child is gone: make it again under the same record.
+        await create_children(ctx, replace(operation, subscriptions=tuple(sorted(subscriptions))))
     change = SegmentChange(kind=_CREATED_BY[operation.kind], parent_ids=operation.parents, children=operation.children)
     positions = {segment_id: str(seal.position) for segment_id, seal in seals.items()}
     committed = layout.apply(change, now_ms=ctx.clock.now_ms(), sealed_positions=positions)
-    present = await concurrently(
-        _complete_child(ctx, committed.segment(child.segment_id), subscriptions) for child in operation.children
-    )
-    if not all(present):
-        # The point of no return is passed and a child is gone: make it again under the same record.
-        await create_children(ctx, replace(operation, subscriptions=tuple(sorted(subscriptions))))
     action = Action(
         id=operation.id,
         kind=operation.kind.value,
@@ -210,7 +214,8 @@ async def _seal_and_commit(ctx: OperationContext, operation: Operation) -> None:
         request=operation.request,
     )
     kept = {**_still_settled(ctx, committed), **{segment: last for segment, last in settled.items() if last}}
-    await ctx.store.commit(replace(ctx.store.state, layout=committed, settled=kept).finished(action))
+    after = replace(ctx.store.state, layout=committed, settled=kept).finished(action)
+    await alongside(ctx.backend.expect_layout(ctx.topic), ctx.store.commit(after))
     ctx.opened_here.discard(operation.id)
 
 
@@ -224,13 +229,36 @@ def _still_settled(ctx: OperationContext, layout: SegmentLayout) -> dict[int, Ma
     }
 
 
-async def _complete_child(ctx: OperationContext, child: Segment, subscriptions: frozenset[str]) -> bool:
-    """Add cursors that appeared on the parents since the journal was opened; False if the child is gone."""
-    try:
-        await ctx.backend.ensure_cursors(ctx.backend.segment_topic(ctx.topic, child), sorted(subscriptions))
-    except TopicMissing:
-        return False
-    return True
+async def _seal(
+    ctx: OperationContext, operation: Operation, parents: Sequence[Segment]
+) -> tuple[Operation, dict[int, Seal]]:
+    """Seal the parents, all at once: a merge never has one of them sealed long before its sibling."""
+    operation = await _announced(ctx, operation)
+    topics = [ctx.backend.segment_topic(ctx.topic, parent) for parent in parents]
+    seals = await concurrently(seal_segment(ctx, topic, is_written_to=bool(operation.in_doubt)) for topic in topics)
+    for parent, seal in zip(parents, seals, strict=True):
+        if seal is None:
+            await ctx.report(
+                "SegmentMissing",
+                f"segment {parent.segment_id} {parent.hash_range} had no topic when it was to be sealed; "
+                "what it held is lost",
+            )
+    return operation, {parent.segment_id: seal for parent, seal in zip(parents, seals, strict=True) if seal is not None}
+
+
+async def _complete_children(
+    ctx: OperationContext, children: Sequence[Segment], subscriptions: Collection[str]
+) -> bool:
+    """Make sure that the children have these cursors; False if one of them is gone."""
+
+    async def complete(child: Segment) -> bool:
+        try:
+            await ctx.backend.ensure_cursors(ctx.backend.segment_topic(ctx.topic, child), sorted(subscriptions))
+        except TopicMissing:
+            return False
+        return True
+
+    return all(await concurrently(complete(child) for child in children))
 
 
 async def _turn_back(ctx: OperationContext, operation: Operation, result: Result, why: str) -> Operation:

@@ -21,17 +21,25 @@ class Seal:
     Args:
         position: the last entry.
         came_back: producers seen attached between two attempts, when the first did not hold (R15).
+        subscriptions: the cursors that count, as of after the seal (R16).
     """
 
     position: Position
     came_back: frozenset[str]
+    subscriptions: frozenset[str]
 
 
-async def seal_segment(ctx: OperationContext, segment_topic: str) -> Seal | None:
+async def seal_segment(ctx: OperationContext, segment_topic: str, *, is_written_to: bool) -> Seal | None:
     """Terminate a segment and look twice until state and last entry hold still.
 
     A terminate that coincides with a ledger rollover does not stick, and writes in flight may hang for good:
     the first is terminated again, the second is cured by an unload.
+
+    Args:
+        ctx: of the topic.
+        segment_topic: what to seal.
+        is_written_to: producers may still be attached. Without them ledgers hardly roll over, and the pause between
+            the looks, in which announced producers wait, is short.
 
     Returns the verified seal, or None if the segment's topic does not exist.
     Raises BackendUnavailable when the seal does not hold within `settings.seal_attempts`.
@@ -41,7 +49,10 @@ async def seal_segment(ctx: OperationContext, segment_topic: str) -> Seal | None
         try:
             claimed = await ctx.backend.terminate(segment_topic)
             first = await ctx.backend.look(segment_topic)
-            await ctx.clock.sleep(ctx.settings.seal_look_seconds)
+            is_restless = is_written_to or attempt or first.producers or first.pending_adds
+            await ctx.clock.sleep(
+                ctx.settings.restless_seal_look_seconds if is_restless else ctx.settings.seal_look_seconds
+            )
             second = await ctx.backend.look(segment_topic)
         except TopicMissing:
             return None
@@ -58,7 +69,7 @@ async def seal_segment(ctx: OperationContext, segment_topic: str) -> Seal | None
             and not second.pending_adds
             and claimed == first.last_confirmed == second.last_confirmed
         ):
-            return Seal(second.last_confirmed, came_back)
+            return Seal(second.last_confirmed, came_back, second.counting)
         came_back |= first.producers | second.producers
         logger.warning("seal of %s did not hold (attempt %d); terminating again", segment_topic, attempt + 1)
     raise BackendUnavailable(

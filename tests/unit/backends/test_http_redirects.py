@@ -159,3 +159,44 @@ async def test_a_relative_redirect_stays_on_the_server() -> None:
     async with serve(redirect("/elsewhere"), ok()) as admin, connect(admin) as http:
         await http.send(CALL)
         assert [seen.path for seen in admin.seen] == [CALL.path, "/elsewhere"]
+
+
+PRODUCE = Call("publish", "POST", "/topics/x", "persistent://t/n/x", About.TOPIC, owner_path="/admin/v2/x/last")
+
+
+async def test_r20_who_serves_a_topic_is_asked_before_each_publish() -> None:
+    async with serve(ok()) as owner, serve(redirect(owner.url)) as admin, connect(admin) as http:
+        admin.brokers = [admin.host_and_port, owner.host_and_port]
+        for _ in range(2):
+            await http.send(PRODUCE)
+        assert [seen.path for seen in owner.seen] == [PRODUCE.owner_path, PRODUCE.path] * 2
+        assert admin.calls(PRODUCE.path) == []
+
+
+async def test_r20_an_owner_found_ahead_serves_one_publish() -> None:
+    async with serve(ok()) as owner, serve(redirect(owner.url)) as admin, connect(admin) as http:
+        admin.brokers = [admin.host_and_port, owner.host_and_port]
+        await http.find_owner(PRODUCE)
+        for _ in range(2):
+            await http.send(PRODUCE)
+        assert [seen.path for seen in owner.seen] == [
+            PRODUCE.owner_path,
+            PRODUCE.path,
+            PRODUCE.owner_path,
+            PRODUCE.path,
+        ]
+
+
+async def test_r20_an_owner_found_long_ago_is_looked_for_again() -> None:
+    clock = FakeClock()
+    async with serve(ok()) as owner, serve(redirect(owner.url)) as admin, connect(admin, clock=clock) as http:
+        admin.brokers = [admin.host_and_port, owner.host_and_port]
+        await http.find_owner(PRODUCE)
+        await clock.sleep(1)
+        await http.send(PRODUCE)
+        assert len(owner.calls(str(PRODUCE.owner_path))) == 2
+
+
+async def test_r20_looking_ahead_for_an_owner_in_vain_is_quiet() -> None:
+    async with serve(reason(404, "no such topic")) as admin, connect(admin) as http:
+        await http.find_owner(PRODUCE)

@@ -124,7 +124,7 @@ async def test_r13_brokers_too_slow_for_the_hold_are_asked_again() -> None:
 
     class _Slow(NoFaults):
         def at(self, call: Call) -> Fault | None:
-            if call.verb == "look" and body.state.operation is not None and _slow:
+            if call.verb == "producers" and body.state.operation is not None and _slow:
                 world.clock.advance(_slow.pop())
             return None
 

@@ -15,6 +15,15 @@ def opened(world: SimulatedSegments) -> SimulatedSegments:
     return world
 
 
+def stored(world: SimulatedSegments, hash_value: int | None) -> SimulatedSegments:
+    """A message is sent and acknowledged."""
+    world.send(hash_value)
+    opened(world)
+    world.store(world.producers[0])
+    world.acknowledge(world.producers[0])
+    return world
+
+
 def test_A1_26615_a_lane_that_cannot_be_opened_is_not_asked_for_with_every_send() -> None:
     world = SimulatedSegments()
     world.send(0)
@@ -163,8 +172,7 @@ def test_R13_a_lane_made_while_its_segment_is_held_is_held() -> None:
 def test_R13_children_are_opened_for_the_kinds_of_messages_that_are_sent() -> None:
     for hash_value, buckets in ((0, {0}), (None, {-1})):
         world = SimulatedSegments()
-        world.send(hash_value)
-        opened(world)
+        stored(world, hash_value)
         world.plan_change(world.layout.plan_split(0))
         world.announce()
         assert {request.lane.key for request in world.opening} == {(1, *buckets), (2, *buckets)}
@@ -178,6 +186,20 @@ def test_R13_an_announcement_of_segments_nobody_uses_opens_nothing() -> None:
     world.announce()
     assert world.opening == []
     assert not world.plan.lanes[0].held
+
+
+def test_R13_children_are_opened_when_the_parents_have_been_left() -> None:
+    """Whom the leader waits for first; opening has time until the layout arrives."""
+    world = SimulatedSegments()
+    world.send(0)
+    opened(world)
+    world.plan_change(world.layout.plan_split(0))
+    world.announce()
+    assert world.opening == []
+    world.store(world.producers[0])
+    world.acknowledge(world.producers[0])
+    assert not world.producers[0].is_attached
+    assert {request.lane.key for request in world.opening} == {(1, 0), (2, 0)}
 
 
 def test_R13_announced_again_the_children_stay_open() -> None:
@@ -201,9 +223,7 @@ def test_R13_announced_again_the_children_stay_open() -> None:
 
 
 def test_R13_children_of_a_change_called_off_are_closed() -> None:
-    world = SimulatedSegments()
-    world.send(0)
-    opened(world)
+    world = stored(SimulatedSegments(), 0)
     world.plan_change(world.layout.plan_split(0))
     world.announce()
     opened(world)
@@ -244,9 +264,7 @@ def test_every_segment_is_opened_ahead_before_the_second_buckets() -> None:
 
 
 def test_a_producer_that_comes_too_late_is_closed_again() -> None:
-    world = SimulatedSegments()
-    world.send(0)
-    opened(world)
+    world = stored(SimulatedSegments(), 0)
     world.plan_change(world.layout.plan_split(0))
     world.announce()
     world.call_off()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -33,6 +34,8 @@ Observe = Callable[[str, str, float], None]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BROKERS_PATH = "/admin/v2/brokers"
+_OWNER_SECONDS = 0.5
+"""How long a broker that was found ahead may be taken for the owner still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,7 @@ class AdminHttp:
         self._brokers_lock = asyncio.Lock()
         self._brokers_read_at = float("-inf")
         self._brokers_problem = ""
+        self._owners: dict[str, tuple[str, Origin, float]] = {}
 
     @property
     def admin_url(self) -> str:
@@ -146,6 +150,18 @@ class AdminHttp:
         finally:
             if self._observe is not None:
                 self._observe(call.operation, outcome, self._monotonic() - started)
+
+    async def find_owner(self, call: Call) -> None:
+        """Find the broker that a call with an `owner_path` goes to, so that the next such call need not, if it follows
+        at once. Quiet when it is not found.
+        """
+        assert call.owner_path is not None
+        credentials = await self._source.current()
+        found_at = self._monotonic()
+        with suppress(BackendError, ExchangeFailed, _TransientAnswer):
+            answer, server, here = await self._chase_owner(call, call.owner_path, credentials)
+            if answer.status < 300:
+                self._owners[call.owner_path] = server, here, found_at
 
     async def _with_retries(self, call: Call, started: float) -> Answer:
         attempt = 0
@@ -207,15 +223,22 @@ class AdminHttp:
     async def _follow(self, call: Call, credentials: Credentials) -> Answer:
         server, here = self._admin_url, self._trust.admin
         if call.owner_path is not None:
-            find = Call("find-owner", "GET", call.owner_path, call.target, call.about)
-            answer, url, here = await self._chase(find, server, here, credentials)
-            if answer.status >= 300:
-                return answer
-            if here != self._trust.admin:
-                # Without what the redirect added to the path.
-                server = str(URL(url, encoded=True).origin())
+            ahead = self._owners.pop(call.owner_path, None)
+            if ahead is not None and self._monotonic() - ahead[2] < _OWNER_SECONDS:
+                server, here, _ = ahead
+            else:
+                answer, server, here = await self._chase_owner(call, call.owner_path, credentials)
+                if answer.status >= 300:
+                    return answer
         answer, _, _ = await self._chase(call, server, here, credentials)
         return answer
+
+    async def _chase_owner(self, call: Call, owner_path: str, credentials: Credentials) -> tuple[Answer, str, Origin]:
+        find = Call("find-owner", "GET", owner_path, call.target, call.about)
+        answer, url, here = await self._chase(find, self._admin_url, self._trust.admin, credentials)
+        # Without what the redirect added to the path.
+        server = self._admin_url if here == self._trust.admin else str(URL(url, encoded=True).origin())
+        return answer, server, here
 
     async def _chase(
         self, call: Call, server: str, here: Origin, credentials: Credentials

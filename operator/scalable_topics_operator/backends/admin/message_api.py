@@ -40,20 +40,15 @@ class MessageApi:
         A broker that served the topic before an unload would take the message and never answer (measured on 4.2:
         nobody tells its REST producer that the topic left), so the one that serves it now is asked.
         """
-        call = Call(
-            operation="publish",
-            method="POST",
-            path=produce_path(topic),
-            target=topic,
-            about=About.TOPIC,
-            body={"producerName": _PRODUCER_NAME, "messages": [{"payload": text}]},
-            right="produce on the topic",
-            owner_path=topic_path(topic, "lastMessageId"),
-        )
+        call = _publishing(topic, text)
         found = (await self._http.send(call)).json(call.what) or {}
         results = found.get("messagePublishResults") or [{"errorMsg": "the answer names no message"}]
         if results[0].get("errorMsg"):
             raise BackendUnavailable(f"{call.what}: {results[0]['errorMsg']}")
+
+    async def expect_publishing(self, topic: str) -> None:
+        """Find the broker that serves the topic, for a `publish` that follows at once."""
+        await self._http.find_owner(_publishing(topic, ""))
 
     async def latest(self, topic: str) -> str | None:
         """The text of the latest message; None if there is none or no topic."""
@@ -86,3 +81,16 @@ class MessageApi:
             right="tenant admin (reading messages)",
         )
         return await self._http.send(call)
+
+
+def _publishing(topic: str, text: str) -> Call:
+    return Call(
+        operation="publish",
+        method="POST",
+        path=produce_path(topic),
+        target=topic,
+        about=About.TOPIC,
+        body={"producerName": _PRODUCER_NAME, "messages": [{"payload": text}]},
+        right="produce on the topic",
+        owner_path=topic_path(topic, "lastMessageId"),
+    )

@@ -12,7 +12,7 @@ from scalable_topics_operator.backends.classic.claims import Claims
 from scalable_topics_operator.backends.classic.cursors import ensure_cursors
 from scalable_topics_operator.backends.classic.layout_topic import LayoutTopic
 from scalable_topics_operator.backends.classic.listing import SegmentListing
-from scalable_topics_operator.backends.classic.look import look_from
+from scalable_topics_operator.backends.classic.look import look_from, producers_from
 from scalable_topics_operator.backends.classic.permissions import GrantKeeper
 from scalable_topics_operator.backends.classic.policies import PolicyWriter
 from scalable_topics_operator.backends.classic.protection import Protection, ProtectionScope
@@ -102,6 +102,10 @@ class ClassicBackend:
         """Append a message to the layout topic, making the topic if it is missing (R20)."""
         await self._layouts.publish(topic, message)
 
+    async def expect_layout(self, topic: TopicName) -> None:
+        """A layout is published in a moment: do ahead what can be done. Never raises, and changes nothing."""
+        await self._layouts.expect(topic)
+
     async def published_layout(self, topic: TopicName) -> str | None:
         """The latest message of the layout topic; None if there is none."""
         return await self._layouts.latest(topic)
@@ -137,6 +141,11 @@ class ClassicBackend:
             self._admin.topics.stats(segment_topic), self._admin.topics.internal_stats(segment_topic)
         )
         return look_from(segment_topic, stats, internal_stats)
+
+    async def producers(self, segment_topic: str) -> frozenset[str]:
+        """Names of the producers attached. Raises TopicMissing."""
+        stats = await self._admin.topics.stats(segment_topic, precise_backlog=False)
+        return producers_from(segment_topic, stats)
 
     async def terminate(self, segment_topic: str) -> Position:
         """Ask the broker to seal the segment; to be verified (R14). Raises TopicMissing."""

@@ -35,6 +35,10 @@ class LayoutTopic:
             await self._make(name)
         await self._admin.messages.publish(name, message)
 
+    async def expect(self, topic: TopicName) -> None:
+        """Do ahead what a `publish` that follows at once can be spared."""
+        await self._admin.messages.expect_publishing(layout_topic_name(topic))
+
     async def latest(self, topic: TopicName) -> str | None:
         """The latest message; None if there is none."""
         name = layout_topic_name(topic)

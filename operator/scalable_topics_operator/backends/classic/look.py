@@ -32,7 +32,7 @@ def look_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str,
             last_confirmed=Position.parse(internal_stats["lastConfirmedEntry"]),
             pending_adds=int(internal_stats["pendingAddEntriesCount"]),
             entries=int(internal_stats["numberOfEntries"]),
-            producers=frozenset(str(publisher["producerName"]) for publisher in stats["publishers"]),
+            producers=_producers(stats),
             cursors={
                 name: _cursor(name, subscription, cursors[name])
                 for name, subscription in stats["subscriptions"].items()
@@ -41,6 +41,18 @@ def look_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str,
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
+
+
+def producers_from(topic: str, stats: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the producers attached, from `stats`. Raises BackendUnavailable if it lacks them."""
+    try:
+        return _producers(stats)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
+
+
+def _producers(stats: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(str(publisher["producerName"]) for publisher in stats["publishers"])
 
 
 def _cursor(name: str, subscription: Mapping[str, Any], cursor: Mapping[str, Any]) -> CursorLook:
