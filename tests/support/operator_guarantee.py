@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import aiohttp
 import pulsar
 
 from dev.access import PulsarAccess
@@ -101,7 +102,8 @@ class Outcome:
     def require(self) -> None:
         """Raise AssertionError unless the guarantee was kept."""
         assert not self.journal.failed, f"{len(self.journal.failed)} sends failed: {self.journal.failed[:3]}"
-        assert not self.findings, str(self.findings)
+        delivered = sum(bool(self.journal.received[lost]) for lost in self.findings.lost)
+        assert not self.findings, f"{self.findings}; of those lost {delivered} were delivered"
         missing = self.journal.not_received
         assert not missing, f"{len(missing)} stored messages were never delivered: {missing[:5]}"
 
@@ -109,6 +111,10 @@ class Outcome:
 def percentile(values: Sequence[float], share: float) -> float:
     """The value below which a share of sorted values lies; nan of none."""
     return values[min(len(values) - 1, math.ceil(share * len(values)) - 1)] if values else math.nan
+
+
+class _CutOffError(Exception):
+    """Not all of a segment was read."""
 
 
 class Recorder:
@@ -151,8 +157,14 @@ class Recorder:
         for attempt in range(_READ_ATTEMPTS):
             try:
                 messages = await stored_on(self._brokers.service_url, self._brokers.superuser_token, [topic])
-            except pulsar.PulsarException:
+                entries = (await self._world.pulsar.internal(topic))["numberOfEntries"]
+                read = len({message.entry for message in messages})
+                # A reader that is cut off by an unload may believe that it has read everything.
+                if read != entries:
+                    raise _CutOffError(f"{topic}: {read} of {entries} entries were read")
+            except (pulsar.PulsarException, aiohttp.ClientError, TimeoutError, _CutOffError) as error:
                 # The segment is being unloaded, or its broker has just died.
+                print(f"segment {segment_id} is read again: {error!r}")
                 if attempt == _READ_ATTEMPTS - 1:
                     raise
                 await asyncio.sleep(_RECORD_EVERY_SECONDS)

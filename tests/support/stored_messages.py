@@ -19,11 +19,13 @@ class StoredMessage:
         segment: number of its segment in the order of reading.
         key: its key, "" for none.
         number: its payload, a number.
+        entry: ledger and entry that hold it.
     """
 
     segment: int
     key: str
     number: int
+    entry: tuple[int, int] = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Findings:
 def read_topics(service_url: str, token: str, topics: Iterable[str]) -> list[StoredMessage]:
     """Everything stored on some topics, in their order; parents come before children. Blocks."""
     return [
-        StoredMessage(segment, message.partition_key(), int(message.data()))
+        StoredMessage(segment, message.partition_key(), int(message.data()), _entry(message))
         for segment, topic in enumerate(topics)
         for message in _read(service_url, token, topic)
     ]
@@ -82,6 +84,11 @@ def _read(service_url: str, token: str, topic: str) -> Iterator[pulsar.Message]:
         with contextlib.suppress(pulsar.PulsarException):
             # It has just met the end of a sealed topic, on which pulsar-client drops its connection.
             client.close()
+
+
+def _entry(message: pulsar.Message) -> tuple[int, int]:
+    position = message.message_id()
+    return position.ledger_id(), position.entry_id()
 
 
 def judge(sent: dict[str, list[int]], stored: list[StoredMessage]) -> Findings:
