@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pulsar
+
+_GRACE_SECONDS = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,20 @@ def _read(service_url: str, token: str, topic: str) -> Iterator[pulsar.Message]:
     )
     try:
         reader = client.create_reader(topic, pulsar.MessageId.earliest, receiver_queue_size=5000)
-        while reader.has_message_available():
-            yield reader.read_next(10_000)
+        ended_at: float | None = None
+        while ended_at is None or time.monotonic() - ended_at < _GRACE_SECONDS:
+            try:
+                if reader.has_message_available():
+                    yield reader.read_next(10_000)
+                    continue
+            except pulsar.PulsarException:
+                # It has met the end of a sealed topic, on which pulsar-client drops its connection.
+                if ended_at is None:
+                    raise
+            # It says so, too, of a topic whose last ledger is empty, as that of one sealed after an unload (measured).
+            ended_at = ended_at or time.monotonic()
+            with contextlib.suppress(pulsar.Timeout):
+                yield reader.read_next(100)
     finally:
         with contextlib.suppress(pulsar.PulsarException):
             # It has just met the end of a sealed topic, on which pulsar-client drops its connection.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,10 @@ from scalable_topics.sdk.options import ConnectionOptions
 _READ_MS = 5000
 _READER_QUEUE = 2000
 _CLOCK_SKEW_MS = 60_000
+_LOOK_MS = 100
+_GRACE_SECONDS = 1.0
+"""How long to go on after pulsar-client says for the first time that there is nothing more. It says so, too, while its
+queue happens to be empty, of a topic whose last ledger is empty, as that of one sealed after an unload (measured)."""
 
 
 class TailUnreadableError(Exception):
@@ -58,17 +63,36 @@ def last_stored_sequence_id(options: ConnectionOptions, question: TailQuestion, 
     try:
         with contextlib.closing(_reader(client, question)) as reader:
             last = question.acknowledged_id
-            while reader.has_message_available():
-                if time.monotonic() > deadline:
-                    raise TailUnreadableError(f"reading the tail of {question.segment_topic} takes too long")
-                message = reader.read_next(_READ_MS)
+            for message in _messages(reader, deadline):
                 if message.producer_name() == question.producer_name:
                     last = max(last, pulsar_binding.sequence_id(message))
             return last
-    except (pulsar.PulsarException, ValueError) as error:
-        raise TailUnreadableError(f"cannot read the tail of {question.segment_topic}: {type(error).__name__}") from None
+    except (pulsar.PulsarException, ValueError, TailUnreadableError) as error:
+        why = str(error) if isinstance(error, TailUnreadableError) else type(error).__name__
+        raise TailUnreadableError(f"cannot read the tail of {question.segment_topic}: {why}") from None
     finally:
         pulsar_binding.close_client(client)
+
+
+def _messages(reader: Any, deadline: float) -> Iterator[pulsar.Message]:
+    """Everything up to the end."""
+    ended_at: float | None = None
+    while time.monotonic() < deadline:
+        try:
+            if reader.has_message_available():
+                yield reader.read_next(_READ_MS)
+                continue
+        except pulsar.PulsarException:
+            # A reader that meets the end of a sealed topic loses its connection, and comes back.
+            if ended_at is None:
+                raise
+        now = time.monotonic()
+        ended_at = now if ended_at is None else ended_at
+        if now - ended_at > _GRACE_SECONDS and reader.is_connected():
+            return
+        with contextlib.suppress(pulsar.Timeout):
+            yield reader.read_next(_LOOK_MS)
+    raise TailUnreadableError("reading it takes too long")
 
 
 def _reader(client: pulsar.Client, question: TailQuestion) -> Any:

@@ -12,6 +12,7 @@ from scalable_topics.sdk import Client, ClientError, Producer, SendOutcomeUnknow
 from tests.integration.sdk.conftest import MakeLeader
 from tests.integration.sdk.test_layout_changes import assert_exact
 from tests.support.keyed_traffic import KeyedTraffic
+from tests.support.pulsar_view import PulsarView
 from tests.support.scripted_leader import ScriptedLeader
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.waiting import eventually
@@ -30,12 +31,19 @@ async def some_unknown(traffic: KeyedTraffic, proxy: TcpProxy, leader: ScriptedL
     await eventually(stored, lambda count: count > acknowledged + 20, what="messages are stored unacknowledged")
 
 
-@pytest.mark.parametrize("batching", [True, False])
+@pytest.mark.parametrize(("batching", "unloaded"), [(True, False), (False, False), (True, True)])
 async def test_R15_sends_unknown_at_the_seal_are_settled_from_the_tail(
-    lead: MakeLeader, distant: Client, proxy: TcpProxy, pulsar: PulsarAccess, batching: bool
+    lead: MakeLeader,
+    distant: Client,
+    proxy: TcpProxy,
+    pulsar: PulsarAccess,
+    view: PulsarView,
+    batching: bool,
+    unloaded: bool,
 ) -> None:
     """The connection is gone when the segment is sealed, so the leader knows nothing of this producer; pulsar-client
-    then reports stored messages as refused.
+    then reports stored messages as refused. Sealed after an unload, its last ledger is empty, and pulsar-client takes
+    the whole topic for empty.
     """
     leader = await lead()
     producer = await distant.producer(str(leader.topic), batching_enabled=batching)
@@ -44,6 +52,8 @@ async def test_R15_sends_unknown_at_the_seal_are_settled_from_the_tail(
         await some_unknown(traffic, proxy, leader, 0)
         await proxy.refuse()
         assert await leader.until_unused([0], within_seconds=20)
+        if unloaded:
+            await view.unload_topic(leader.segment_topic(0))
         await leader.split(0, announced=False)
         assert leader.settled == {}
         proxy.flow()
