@@ -18,7 +18,7 @@ from scalable_topics.sdk.errors import (
 )
 from scalable_topics.sdk.message_id import MessageId
 from scalable_topics.sdk.options import ConnectionOptions, DeadLetterPolicy, ProducerOptions, QueueConsumerOptions
-from scalable_topics.sdk.outgoing_message import OutgoingMessage
+from scalable_topics.sdk.outgoing_message import MessageFields, OutgoingMessage
 from scalable_topics.sdk.producer import Producer
 from scalable_topics.sdk.queue_consumer import QueueConsumer
 from scalable_topics.sdk.received_message import ReceivedMessage
@@ -31,6 +31,7 @@ __all__ = [
     "ConnectionOptions",
     "DeadLetterPolicy",
     "LayoutMessageError",
+    "MessageFields",
     "MessageId",
     "OutgoingMessage",
     "Producer",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 from scalable_topics.layout import key_hash
 from scalable_topics.sdk.arrivals import Arrivals
@@ -29,6 +29,27 @@ Completions: TypeAlias = "Arrivals[tuple[OutgoingMessage, int, Any, Any]]"
 """Messages with the number of the attempt, pulsar-client's result, and its message id."""
 
 
+class MessageFields(TypedDict, total=False):
+    """What a message may carry besides its value; the keyword arguments of everything that sends.
+
+    Args:
+        key: decides the segment, unless there is an ordering key; None goes round robin. Bytes are stored as base64
+            text, and hashed as they are (R23).
+        ordering_key: takes the key's place in routing.
+        properties: of the message.
+        event_timestamp_ms: event time, milliseconds since 1970.
+        deliver_at_ms: shared subscriptions get it no earlier, milliseconds since 1970.
+        deliver_after: the same, counted from now.
+    """
+
+    key: str | bytes | None
+    ordering_key: str | bytes | None
+    properties: Mapping[str, str] | None
+    event_timestamp_ms: int | None
+    deliver_at_ms: int | None
+    deliver_after: timedelta | None
+
+
 class OutgoingMessage(Send):
     """One message on its way. Awaiting it answers its `MessageId`, or raises what `Producer.send` raises.
 
@@ -39,12 +60,7 @@ class OutgoingMessage(Send):
         order: number of the application's call; rises.
         deadline: monotonic time at which the application is told that it did not succeed.
         data: the encoded payload; None is a null value (a tombstone).
-        key: the key; bytes are stored as base64 text, and hashed as they are (R23).
-        ordering_key: takes the key's place in routing.
-        properties: the application's own.
-        event_timestamp_ms: event time, milliseconds since 1970.
-        deliver_at_ms: earliest delivery to shared subscriptions, milliseconds since 1970.
-        deliver_after: the same, counted from now.
+        key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after: as `MessageFields`.
 
     Raises:
         TypeError: a value is of a wrong type.
@@ -68,12 +84,13 @@ class OutgoingMessage(Send):
         order: int,
         deadline: float,
         data: bytes | None,
-        key: str | bytes | None,
-        ordering_key: str | bytes | None,
-        properties: Mapping[str, str] | None,
-        event_timestamp_ms: int | None,
-        deliver_at_ms: int | None,
-        deliver_after: timedelta | None,
+        *,
+        key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        properties: Mapping[str, str] | None = None,
+        event_timestamp_ms: int | None = None,
+        deliver_at_ms: int | None = None,
+        deliver_after: timedelta | None = None,
     ) -> None:
         if type(data) is not bytes:
             _check_type("the encoded value", data, bytes)

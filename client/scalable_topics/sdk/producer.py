@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, Unpack, cast
 
 import pulsar
 
@@ -25,7 +24,7 @@ from scalable_topics.sdk.layout_follower import LayoutFollower
 from scalable_topics.sdk.layout_message import LayoutMessage
 from scalable_topics.sdk.message_id import MessageId
 from scalable_topics.sdk.options import ConnectionOptions, ProducerOptions
-from scalable_topics.sdk.outgoing_message import OutgoingMessage
+from scalable_topics.sdk.outgoing_message import MessageFields, OutgoingMessage
 from scalable_topics.sdk.pending_sends import PendingSends
 from scalable_topics.sdk.segment_connections import SegmentConnections
 from scalable_topics.sdk.segment_lane import KEYLESS, NOT_HANDED_OVER, LaneKey, SegmentLane, Send
@@ -136,27 +135,12 @@ class Producer:
         """Payload of the sends without an outcome."""
         return self._pending.bytes
 
-    async def send(
-        self,
-        value: Any,
-        *,
-        key: str | bytes | None = None,
-        ordering_key: str | bytes | None = None,
-        properties: Mapping[str, str] | None = None,
-        event_timestamp_ms: int | None = None,
-        deliver_at_ms: int | None = None,
-        deliver_after: timedelta | None = None,
-    ) -> MessageId:
+    async def send(self, value: Any, **fields: Unpack[MessageFields]) -> MessageId:
         """Send a message and wait until it is stored.
 
         Args:
             value: what the schema encodes, bytes without one; None is a null value (a tombstone).
-            key: decides the segment together with `ordering_key`; None goes round robin.
-            ordering_key: takes the key's place in routing.
-            properties: of the message.
-            event_timestamp_ms: event time, milliseconds since 1970.
-            deliver_at_ms: shared subscriptions get it no earlier, milliseconds since 1970.
-            deliver_after: the same, counted from now.
+            fields: what else it carries, see `MessageFields`.
 
         Raises:
             SendError: it is not stored and will not be, being too big for instance.
@@ -164,32 +148,20 @@ class Producer:
             SendOutcomeUnknownError: whether it is stored could not be found out within the send timeout.
             ClosedError: the producer is closed, or was closed before the message was sent.
         """
-        data = self.encode(value)
-        send = self.enqueue(data, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after)
+        send = self.enqueue(self.encode(value), fields)
         try:
             return await send
         except asyncio.CancelledError:
             self._withdraw(send)
             raise
 
-    async def submit(
-        self,
-        value: Any,
-        *,
-        key: str | bytes | None = None,
-        ordering_key: str | bytes | None = None,
-        properties: Mapping[str, str] | None = None,
-        event_timestamp_ms: int | None = None,
-        deliver_at_ms: int | None = None,
-        deliver_after: timedelta | None = None,
-    ) -> OutgoingMessage:
+    async def submit(self, value: Any, **fields: Unpack[MessageFields]) -> OutgoingMessage:
         """Send a message without waiting for its outcome; waits only while the producer's bounds are reached, and every
         500 messages for up to 20 ms, so that the outcomes of those before can come in.
 
         Arguments are those of `send`. Awaiting the answer answers or raises what `send` does.
         """
-        data = self.encode(value)
-        send = self.enqueue(data, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after)
+        send = self.enqueue(self.encode(value), fields)
         if send.order % _SUBMITS_IN_A_ROW == 0:
             # Nothing else here gives other tasks a turn. And sending costs half as much while no outcomes arrive: a
             # thread of pulsar-client needs the interpreter for each, and takes it at each send.
@@ -202,26 +174,13 @@ class Producer:
                 raise
         return send
 
-    def send_nowait(
-        self,
-        value: Any,
-        *,
-        key: str | bytes | None = None,
-        ordering_key: str | bytes | None = None,
-        properties: Mapping[str, str] | None = None,
-        event_timestamp_ms: int | None = None,
-        deliver_at_ms: int | None = None,
-        deliver_after: timedelta | None = None,
-    ) -> OutgoingMessage:
+    def send_nowait(self, value: Any, **fields: Unpack[MessageFields]) -> OutgoingMessage:
         """Send a message without waiting for anything. Arguments and answer are those of `submit`.
 
         Raises:
             QueueFullError: the producer's bounds are reached.
         """
-        data = self.encode(value)
-        return self.enqueue(
-            data, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after, wait=False
-        )
+        return self.enqueue(self.encode(value), fields, wait=False)
 
     async def flush(self) -> None:
         """Send batches now, and wait until every message sent so far has an outcome, wherever it goes meanwhile."""
@@ -256,37 +215,16 @@ class Producer:
     ) -> None:
         await self.close()
 
-    def enqueue(
-        self,
-        data: bytes | None,
-        key: str | bytes | None,
-        ordering_key: str | bytes | None,
-        properties: Mapping[str, str] | None,
-        event_timestamp_ms: int | None,
-        deliver_at_ms: int | None,
-        deliver_after: timedelta | None,
-        *,
-        wait: bool = True,
-    ) -> OutgoingMessage:
+    def enqueue(self, data: bytes | None, fields: MessageFields, *, wait: bool = True) -> OutgoingMessage:
         """Take an encoded message, which is sent now or, with `wait`, once there is room for it.
 
-        Arguments are those of `send`, but for `data`: what `encode` made of the value. For faces over this one: `send`,
-        `submit` and `send_nowait` say how to wait.
+        `data` is what `encode` made of the value. For faces over this one: `send`, `submit` and `send_nowait` say how
+        to wait.
         """
         if self._is_closed:
             raise ClosedError(f"the producer on {self._topic} is closed")
-        send = OutgoingMessage(
-            self._driver.completions,
-            self._orders,
-            self._loop.time() + self._options.send_timeout_seconds,
-            data,
-            key,
-            ordering_key,
-            properties,
-            event_timestamp_ms,
-            deliver_at_ms,
-            deliver_after,
-        )
+        deadline = self._loop.time() + self._options.send_timeout_seconds
+        send = OutgoingMessage(self._driver.completions, self._orders, deadline, data, **fields)
         if not wait and not self._pending.has_room(send.size_bytes):
             raise QueueFullError(f"{self._pending.messages} messages to {self._topic} have no outcome yet")
         self._orders += 1

@@ -7,17 +7,16 @@ import contextlib
 import functools
 import threading
 import weakref
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import CancelledError, Future
-from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.client import Client as AsyncClient
 from scalable_topics.sdk.errors import ClosedError
 from scalable_topics.sdk.message_id import MessageId
-from scalable_topics.sdk.outgoing_message import OutgoingMessage
+from scalable_topics.sdk.outgoing_message import MessageFields, OutgoingMessage
 from scalable_topics.sdk.producer import Producer as AsyncProducer
 from scalable_topics.sdk.queue_consumer import QueueConsumer as AsyncQueueConsumer
 from scalable_topics.sdk.received_message import ReceivedMessage
@@ -25,7 +24,7 @@ from scalable_topics.sdk.sending_room import SendingRoom
 
 T = TypeVar("T")
 
-_Submission = tuple[Future[MessageId], int, tuple[Any, ...]]
+_Submission = tuple[Future[MessageId], int, bytes | None, MessageFields]
 
 
 class Client:
@@ -130,33 +129,22 @@ class Producer:
         """What the names of its Pulsar producers begin with; unique for ever."""
         return self._producer.name
 
-    def send(self, value: Any, **message: Any) -> MessageId:
+    def send(self, value: Any, **fields: Unpack[MessageFields]) -> MessageId:
         """Send a message and wait until it is stored. Arguments and errors: `scalable_topics.sdk.Producer.send`."""
-        return self.send_async(value, **message).result()
+        return self.send_async(value, **fields).result()
 
-    def send_async(
-        self,
-        value: Any,
-        *,
-        key: str | bytes | None = None,
-        ordering_key: str | bytes | None = None,
-        properties: Mapping[str, str] | None = None,
-        event_timestamp_ms: int | None = None,
-        deliver_at_ms: int | None = None,
-        deliver_after: timedelta | None = None,
-    ) -> Future[MessageId]:
+    def send_async(self, value: Any, **fields: Unpack[MessageFields]) -> Future[MessageId]:
         """Send a message without waiting for its outcome; blocks only while the producer's bounds are reached.
 
         Arguments, and what the future answers or raises, are those of `scalable_topics.sdk.Producer.send`.
         """
         data = self._producer.encode(value)
         size_bytes = 0 if data is None else len(data)
-        if properties is not None:
+        if properties := fields.get("properties"):
             size_bytes += sum(map(len, properties)) + sum(map(len, properties.values()))
         self._room.take(size_bytes)
         outcome: Future[MessageId] = Future()
-        message = (data, key, ordering_key, properties, event_timestamp_ms, deliver_at_ms, deliver_after)
-        self._submissions.put((outcome, size_bytes, message))
+        self._submissions.put((outcome, size_bytes, data, fields))
         if self._client.is_closed:
             self.abandon()
         return outcome
@@ -173,7 +161,7 @@ class Producer:
         """Fail what the client's event loop will not take any more; called once the client is closed."""
         with contextlib.suppress(IndexError):
             while True:
-                outcome, size_bytes, _ = self._submissions.items.popleft()
+                outcome, size_bytes, *_ = self._submissions.items.popleft()
                 self._room.give_back(size_bytes)
                 if outcome.set_running_or_notify_cancel():
                     outcome.set_exception(ClosedError(f"the client of {self.topic} is closed"))
@@ -181,12 +169,12 @@ class Producer:
     def _submit(self) -> None:
         with contextlib.suppress(IndexError):
             while True:
-                outcome, size_bytes, message = self._submissions.items.popleft()
+                outcome, size_bytes, data, fields = self._submissions.items.popleft()
                 if not outcome.set_running_or_notify_cancel():
                     self._room.give_back(size_bytes)
                     continue
                 try:
-                    sent = self._producer.enqueue(*message)
+                    sent = self._producer.enqueue(data, fields)
                 except Exception as error:
                     self._room.give_back(size_bytes)
                     outcome.set_exception(error)

@@ -20,9 +20,8 @@ from scalable_topics.sdk.segment_lane import LaneKey, SegmentLane
 
 def make(data: bytes | None = b"x", **fields: Any) -> OutgoingMessage:
     """A message."""
-    names = ("key", "ordering_key", "properties", "event_timestamp_ms", "deliver_at_ms", "deliver_after")
     arrivals: Arrivals[Any] = Arrivals(asyncio.get_running_loop(), lambda: None)
-    return OutgoingMessage(arrivals, 0, 0.0, data, *(fields.get(name) for name in names))
+    return OutgoingMessage(arrivals, 0, 0.0, data, **fields)
 
 
 class Taker:
