@@ -112,8 +112,10 @@ class OutgoingMessage(Send):
         if properties is not None:
             properties = dict(properties)
             self.size_bytes += sum(_property_size(name, value) for name, value in properties.items())
-        _check_time("event_timestamp_ms", event_timestamp_ms)
-        _check_time("deliver_at_ms", deliver_at_ms)
+        if event_timestamp_ms is not None:
+            _check_time("event_timestamp_ms", event_timestamp_ms)
+        if deliver_at_ms is not None:
+            _check_time("deliver_at_ms", deliver_at_ms)
         if isinstance(key, bytes):
             properties = {**(properties or {}), KEY_ENCODING_PROPERTY: BASE64}
             if ordering_key is None:
@@ -227,7 +229,7 @@ def _check_type(what: str, value: object, *types: type) -> None:
 
 
 def _check_time(what: str, value: object) -> None:
-    if value is not None and (not isinstance(value, int) or value < 0):
+    if not isinstance(value, int) or value < 0:
         raise TypeError(f"{what} is {value!r}; it must be milliseconds since 1970")
 
 
