@@ -6,6 +6,7 @@ import pytest
 from aiohttp import web
 
 from scalable_topics_operator.backends.admin.call import Call
+from scalable_topics_operator.backends.admin.credentials import Credentials
 from scalable_topics_operator.backends.admin.reasons import About
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
 
@@ -200,3 +201,20 @@ async def test_r20_an_owner_found_long_ago_is_looked_for_again() -> None:
 async def test_r20_looking_ahead_for_an_owner_in_vain_is_quiet() -> None:
     async with serve(reason(404, "no such topic")) as admin, connect(admin) as http:
         await http.find_owner(PRODUCE)
+
+
+class _NoCredentials:
+    """A Secret that is gone."""
+
+    async def current(self) -> Credentials:
+        raise BackendUnavailable("the Secret cannot be read")
+
+    async def refresh(self) -> Credentials:
+        return await self.current()
+
+
+async def test_r20_looking_ahead_for_an_owner_without_credentials_is_quiet() -> None:
+    """The layout is committed by then, and is still to be published."""
+    async with serve(ok()) as admin, connect(admin, source=_NoCredentials()) as http:
+        await http.find_owner(PRODUCE)
+        assert admin.seen == []

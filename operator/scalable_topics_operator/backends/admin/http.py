@@ -156,10 +156,9 @@ class AdminHttp:
         at once. Quiet when it is not found.
         """
         assert call.owner_path is not None
-        credentials = await self._source.current()
         found_at = self._monotonic()
         with suppress(BackendError, ExchangeFailed, _TransientAnswer):
-            answer, server, here = await self._chase_owner(call, call.owner_path, credentials)
+            answer, server, here = await self._chase_owner(call, call.owner_path, await self._source.current())
             if answer.status < 300:
                 self._owners[call.owner_path] = server, here, found_at
 
