@@ -150,7 +150,7 @@ WHEN_QUIET = 0
 AT_THE_END = -1
 _LATE = (4, WHEN_QUIET, AT_THE_END)
 _TOPICS = (0, 1, 2)
-_LOOKS = (0, 1, 2)
+_LOOKS = (0, 1, 2, 3)
 _ANY_CALL: Mapping[FaultKind, Sequence[int]] = {
     FaultKind.CRASH_BEFORE: (0,),
     FaultKind.UNAVAILABLE: (0,),

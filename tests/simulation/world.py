@@ -237,7 +237,10 @@ class World:
         return (
             tuple((body.version, body.gone, len(body.operations)) for body in self.objects),
             tuple(sorted(self.broker.topics)),
-            tuple((frozenset(topic.cursors), len(topic.messages)) for topic in self.broker.topics.values()),
+            tuple(
+                (frozenset(topic.cursors), len(topic.messages), topic.terminated)
+                for topic in self.broker.topics.values()
+            ),
         )
 
     # What a line needs
