@@ -11,6 +11,13 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
+def call_in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+    """Have the loop call something. Called in any thread; never raises, since that would end the process there."""
+    # The loop may be closed by an application that did not close its client: nobody is left to tell.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)
+
+
 class Arrivals(Generic[T]):
     """A queue that threads fill and the loop empties.
 
@@ -26,7 +33,7 @@ class Arrivals(Generic[T]):
         self.is_woken = False
 
     def put(self, item: T) -> None:
-        """Add an item. Called in any thread; never raises, since that would end the process there."""
+        """Add an item. Called in any thread; never raises."""
         self.items.append(item)
         if not self.is_woken:
             self.wake()
@@ -35,9 +42,7 @@ class Arrivals(Generic[T]):
         """Have the loop look at `items`. Called in any thread; never raises."""
         if not self.is_woken:
             self.is_woken = True
-            # The loop may be closed by an application that did not close its client: nobody is left to tell.
-            with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._wake)
+            call_in_loop(self._loop, self._wake)
 
     def _wake(self) -> None:
         # First, so that what is put from here on wakes the loop again.

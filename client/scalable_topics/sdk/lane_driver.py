@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import random
 import time
@@ -14,7 +13,7 @@ import pulsar
 
 from scalable_topics.layout import TopicName
 from scalable_topics.sdk import pulsar_binding
-from scalable_topics.sdk.arrivals import Arrivals
+from scalable_topics.sdk.arrivals import Arrivals, call_in_loop
 from scalable_topics.sdk.batch_flushing import BatchFlushing
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.effects import (
@@ -45,6 +44,7 @@ _MOST_RETRY_SECONDS = 10.0
 _TAIL_SECONDS = 20.0
 _TAIL_ATTEMPTS = 5
 _CLOSE_FIRST_SECONDS = 0.2
+"""How long a producer that is to be opened waits at most for those that are being closed."""
 _LOOK_SECONDS = 0.005
 """How long the outcome of a send may wait for those of sends that were handed over after it."""
 
@@ -281,15 +281,9 @@ class LaneDriver:
 
     async def _close(self, topic: str, producer: pulsar_binding.AttachedProducer) -> None:
         closed = asyncio.Event()
-        producer.close(lambda _: self._call_soon(closed.set))
+        producer.close(lambda _: call_in_loop(self._loop, closed.set))
         await closed.wait()
         self._connections.release(topic)
-
-    def _call_soon(self, call: Callable[[], None]) -> None:
-        """Call something in the loop, from any thread."""
-        # The loop may be closed by an application that did not close its client: nobody is left to tell.
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(call)
 
     def _flush(self, lane: SegmentLane) -> None:
         if lane.producer is not None:
