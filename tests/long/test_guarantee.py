@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 
-import aiohttp
 import pytest
 
-from dev.access import PulsarAccess
 from dev.broker_settings import Profile
 from dev.instance import LocalCluster, Shape
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from tests.integration.operator.conftest import MakeOperator
 from tests.support.evidence import Evidence, table
 from tests.support.operator_guarantee import Disturbance, Outcome, Plan, percentile, run
-from tests.support.pulsar_view import PulsarView
-from tests.support.running_operator import RunningOperator
-from tests.support.world import World
-from tests.support.world_making import make_world
+from tests.support.own_bench import own_bench
 
 _SECONDS = float(os.environ.get("GUARANTEE_SECONDS", "600"))
 _SEED = int(os.environ.get("GUARANTEE_SEED", "468"))
@@ -37,51 +29,12 @@ _ORDINARY, _ROLLOVER, _TWO_BROKERS = (
 _FLAGS = ("--drift-seconds=20", "--prune-seconds=5", "--settle-window-seconds=60", "--force-delete-after-seconds=30")
 
 
-@dataclass(frozen=True, slots=True)
-class _Bench:
-    cluster: LocalCluster
-    operator: RunningOperator
-    world: World
-
-    @property
-    def brokers(self) -> PulsarAccess:
-        return self.cluster.pulsar.access
-
-    async def operator_dies(self) -> None:
-        self.operator.kill()
-        await asyncio.to_thread(self.operator.start)
-
-    async def broker_dies(self, index: int, seconds: float) -> None:
-        await asyncio.to_thread(self.cluster.pulsar.kill_broker, index)
-        await asyncio.sleep(seconds)
-        await asyncio.to_thread(self.cluster.pulsar.start_broker, index)
-
-    async def unload(self) -> None:
-        path = f"namespaces/{self.world.pulsar_namespace}/unload"
-        # While a broker is dead, some of it cannot be unloaded, or only much later.
-        with suppress(TimeoutError, aiohttp.ClientError):
-            await self.world.pulsar.call("PUT", path, {}, allow=(500, 503))
-
-
-@asynccontextmanager
-async def _bench(
-    local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient, shape: Shape
-) -> AsyncIterator[_Bench]:
-    cluster = await asyncio.to_thread(local_cluster, shape)
-    access = cluster.pulsar.access
-    operator = await own_operator(_FLAGS)
-    async with PulsarView(access.admin_url, access.superuser_token) as view:
-        world = await make_world(kube, view, access, operator.namespace)
-        await asyncio.to_thread(operator.start)
-        yield _Bench(cluster, operator, world)
-
-
 @pytest.mark.timeout(1800)
 async def test_ordinary_settings(
     local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient
 ) -> None:
     page = _page("guarantee-ordinary.md", _ORDINARY)
-    async with _bench(local_cluster, own_operator, kube, Shape(kubernetes=False)) as bench:
+    async with own_bench(local_cluster, own_operator, kube, Shape(kubernetes=False), _FLAGS) as bench:
         deaths = Disturbance("the operator is killed and started again", 60, bench.operator_dies, 120)
         outcome = await run(bench.world, bench.brokers, "ordinary", Plan(_SEED, _SECONDS, disturbances=[deaths]))
     _keep(page, outcome)
@@ -94,7 +47,7 @@ async def test_rollover_profile(
     """The stress profile: ledgers roll over within seconds, which is where a terminate does not stick (R14)."""
     page = _page("guarantee-rollover.md", _ROLLOVER)
     shape = Shape(kubernetes=False, profile=Profile.ROLLOVER)
-    async with _bench(local_cluster, own_operator, kube, shape) as bench:
+    async with own_bench(local_cluster, own_operator, kube, shape, _FLAGS) as bench:
         outcome = await run(bench.world, bench.brokers, "rollover", Plan(_SEED + 1, _SECONDS))
     _keep(page, outcome)
 
@@ -104,7 +57,8 @@ async def test_two_brokers_with_unloads_and_a_death(
     local_cluster: Callable[[Shape], LocalCluster], own_operator: MakeOperator, kube: KubeClient
 ) -> None:
     page = _page("guarantee-two-brokers.md", _TWO_BROKERS)
-    async with _bench(local_cluster, own_operator, kube, Shape(kubernetes=False, brokers=2)) as bench:
+    shape = Shape(kubernetes=False, brokers=2)
+    async with own_bench(local_cluster, own_operator, kube, shape, _FLAGS) as bench:
         disturbances = [
             Disturbance("the namespace is unloaded", 15, bench.unload, 30),
             Disturbance(

@@ -20,13 +20,14 @@ from tests.support import manifests
 from tests.support.application import Application
 from tests.support.evidence import Evidence, table
 from tests.support.operator_guarantee import percentile
-from tests.support.pulsar_view import PulsarView
+from tests.support.own_bench import own_bench
 from tests.support.world import World, phase
-from tests.support.world_making import make_world
 
 _CHANGES = int(os.environ.get("STALL_CHANGES", "100"))
 _SEED = int(os.environ.get("STALL_SEED", "468"))
 _PAUSE_SECONDS = 1.5
+# Sealed segments leave soon, else a hundred changes leave more of them than people have.
+_FLAGS = ("--log-level=INFO", "--settle-window-seconds=10", "--prune-seconds=10")
 _ORDINARY, _STRESSED = "Ordinary settings", "Ledgers roll over, and eight producers load the machine"
 
 
@@ -53,19 +54,15 @@ async def test_stalls(
     producers: int,
     consumers: int,
 ) -> None:
-    cluster = await asyncio.to_thread(local_cluster, Shape(kubernetes=False, profile=profile))
-    access = cluster.pulsar.access
-    # Sealed segments leave soon, else a hundred changes leave more of them than people have.
-    operator = await own_operator(("--log-level=INFO", "--settle-window-seconds=10", "--prune-seconds=10"))
-    async with PulsarView(access.admin_url, access.superuser_token) as view:
-        world = await make_world(kube, view, access, operator.namespace)
-        await asyncio.to_thread(operator.start)
-        name = part.split(maxsplit=1)[0].lower()
+    name = part.split(maxsplit=1)[0].lower()
+    shape = Shape(kubernetes=False, profile=profile)
+    async with own_bench(local_cluster, own_operator, kube, shape, _FLAGS) as bench:
+        world = bench.world
         topic = f"{world.pulsar_namespace}/{name}"
         body = manifests.topic(name, topic, initial=4, bucketBudget=4, subscriptions=["work"], deduplication=True)
         await world.apply(body)
         await world.until_ready(name)
-        async with Application(access, topic, "work", producers=producers, consumers=consumers) as running:
+        async with Application(bench.brokers, topic, "work", producers=producers, consumers=consumers) as running:
             await running.until_sent(1000)
             changes = [await _change(world, name, turn) for turn in range(_CHANGES)]
     # Only now every message has its outcome.
