@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 from scalable_topics.layout import key_hash
 from scalable_topics.sdk.arrivals import Arrivals
@@ -50,6 +50,26 @@ class MessageFields(TypedDict, total=False):
     deliver_after: timedelta | None
 
 
+class _Extras(NamedTuple):
+    """What most messages do not carry, in pulsar-client's terms."""
+
+    ordering_key: str | bytes | None
+    properties: Mapping[str, str]
+    event_timestamp_ms: int | None
+    deliver_at_ms: int | None
+
+    def add_to(self, builder: Any) -> None:
+        """Add them to a message that is being built."""
+        if self.ordering_key is not None:
+            builder.ordering_key(self.ordering_key)
+        for name, value in self.properties.items():
+            builder.property(name, value)
+        if self.event_timestamp_ms is not None:
+            builder.event_timestamp(self.event_timestamp_ms)
+        if self.deliver_at_ms is not None:
+            builder.deliver_at(self.deliver_at_ms)
+
+
 class OutgoingMessage(Send):
     """One message on its way. Awaiting it answers its `MessageId`, or raises what `Producer.send` raises.
 
@@ -70,11 +90,8 @@ class OutgoingMessage(Send):
     __slots__ = (
         "_completions",
         "_data",
-        "_deliver_at_ms",
-        "_event_timestamp_ms",
+        "_extras",
         "_key",
-        "_ordering_key",
-        "_properties",
         "_waiters",
     )
 
@@ -100,40 +117,51 @@ class OutgoingMessage(Send):
         super().__init__(
             order,
             None if routing_key is None else key_hash(routing_key),
-            0 if data is None else len(data),
+            (0 if data is None else len(data)) + (0 if key is None else len(key)),
             deadline,
             deliver_at_ms is not None or deliver_after is not None,
         )
-        if key is not None:
-            self.size_bytes += len(key)
-        if ordering_key is not None:
-            _check_type("ordering_key", ordering_key, str, bytes)
-            self.size_bytes += len(ordering_key)
-        if properties is not None:
-            properties = dict(properties)
-            self.size_bytes += sum(_property_size(name, value) for name, value in properties.items())
-        if event_timestamp_ms is not None:
-            _check_time("event_timestamp_ms", event_timestamp_ms)
-        if deliver_at_ms is not None:
-            _check_time("deliver_at_ms", deliver_at_ms)
-        if isinstance(key, bytes):
-            properties = {**(properties or {}), KEY_ENCODING_PROPERTY: BASE64}
-            if ordering_key is None:
-                # Brokers hash this for key-shared subscriptions: the key's own bytes, as for every other client.
-                ordering_key = key
-            key = base64.b64encode(key).decode()
-        if isinstance(ordering_key, bytes) and not _is_text(ordering_key):
-            properties = {**(properties or {}), ORDERING_KEY_PROPERTY: base64.b64encode(ordering_key).decode()}
-        if deliver_after is not None:
-            deliver_at_ms = int(time.time() * 1000 + deliver_after / timedelta(milliseconds=1))
         self._completions = completions
         self._waiters: list[asyncio.Future[None] | Callable[[OutgoingMessage], object]] | None = None
         self._data = data
         self._key = key
-        self._ordering_key = ordering_key
-        self._properties = properties
-        self._event_timestamp_ms = event_timestamp_ms
-        self._deliver_at_ms = deliver_at_ms
+        self._extras: _Extras | None = None
+        if (
+            ordering_key is not None
+            or properties is not None
+            or event_timestamp_ms is not None
+            or self.travels_alone
+            or isinstance(key, bytes)
+        ):
+            self._carry(ordering_key, dict(properties or {}), event_timestamp_ms, deliver_at_ms, deliver_after)
+
+    def _carry(
+        self,
+        ordering_key: str | bytes | None,
+        properties: dict[str, str],
+        event_timestamp_ms: int | None,
+        deliver_at_ms: int | None,
+        deliver_after: timedelta | None,
+    ) -> None:
+        if ordering_key is not None:
+            _check_type("ordering_key", ordering_key, str, bytes)
+            self.size_bytes += len(ordering_key)
+        self.size_bytes += sum(_property_size(name, value) for name, value in properties.items())
+        if event_timestamp_ms is not None:
+            _check_time("event_timestamp_ms", event_timestamp_ms)
+        if deliver_at_ms is not None:
+            _check_time("deliver_at_ms", deliver_at_ms)
+        if isinstance(self._key, bytes):
+            properties[KEY_ENCODING_PROPERTY] = BASE64
+            if ordering_key is None:
+                # Brokers hash this for key-shared subscriptions: the key's own bytes, as for every other client.
+                ordering_key = self._key
+            self._key = base64.b64encode(self._key).decode()
+        if isinstance(ordering_key, bytes) and not _is_text(ordering_key):
+            properties[ORDERING_KEY_PROPERTY] = base64.b64encode(ordering_key).decode()
+        if deliver_after is not None:
+            deliver_at_ms = int(time.time() * 1000 + deliver_after / timedelta(milliseconds=1))
+        self._extras = _Extras(ordering_key, properties, event_timestamp_ms, deliver_at_ms)
 
     def done(self) -> bool:
         """Whether there is an outcome."""
@@ -206,20 +234,13 @@ class OutgoingMessage(Send):
             builder.content(self._data)
         if self._key is not None:
             builder.partition_key(self._key)
-        if self._ordering_key is not None:
-            builder.ordering_key(self._ordering_key)
-        if self._properties is not None:
-            for name, value in self._properties.items():
-                builder.property(name, value)
-        if self._event_timestamp_ms is not None:
-            builder.event_timestamp(self._event_timestamp_ms)
-        if self._deliver_at_ms is not None:
-            builder.deliver_at(self._deliver_at_ms)
+        if self._extras is not None:
+            self._extras.add_to(builder)
         return builder.build()
 
     def drop_payload(self) -> None:
         """Let go of what takes memory; it is not built any more."""
-        self._data = self._properties = None
+        self._data = self._extras = None
 
 
 def _check_type(what: str, value: object, *types: type) -> None:

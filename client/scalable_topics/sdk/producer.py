@@ -64,6 +64,7 @@ class Producer:
         self._follower = follower
         self._options = options
         self._encode = schema.encode
+        self._takes_bytes = type(schema) is pulsar.schema.BytesSchema
         self._loop = asyncio.get_running_loop()
         self._orders = 0
         self._burst_began_at, self._burst_first = self._loop.time(), 0
@@ -238,7 +239,11 @@ class Producer:
 
     def encode(self, value: Any) -> bytes | None:
         """A value as the schema encodes it. May be called in any thread."""
-        return None if value is None else self._encode(value)
+        if value is None:
+            return None
+        # The schema of bytes would only check and return them.
+        data: bytes = value if self._takes_bytes and type(value) is bytes else self._encode(value)
+        return data
 
     async def _breathe(self, order: int) -> None:
         """Give other tasks a turn, and end a burst in which outcomes would soon begin to arrive.
