@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 
+from scalable_topics_operator.cluster.installation import InstallationMismatch
 from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.kube_login import NoKubernetes
 from scalable_topics_operator.operator_process import OperatorProcess
@@ -31,7 +32,7 @@ def main() -> None:
     configure_logging(settings.log_level, plain=settings.plain_logs)
     try:
         asyncio.run(_run(settings))
-    except (NoKubernetes, KubeError) as error:
+    except (NoKubernetes, KubeError, InstallationMismatch) as error:
         sys.exit(f"scalable-topics-operator: {error}")
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import platform
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Protocol, TypeVar
 
@@ -15,6 +17,7 @@ from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.installation import Installation, find_installation
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeUnavailable
+from scalable_topics_operator.cluster.leadership import Leadership
 from scalable_topics_operator.cluster.resources import CONNECTIONS, SEGMENT_OPERATIONS, TOPICS
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.controllers.connections import ConnectionController
@@ -22,6 +25,7 @@ from scalable_topics_operator.controllers.object_cache import ObjectCache, Objec
 from scalable_topics_operator.controllers.operation_queue import BY_TOPIC, OperationQueue, topic_of_operation
 from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.controllers.segment_operations import SegmentOperationController
+from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
 from scalable_topics_operator.controllers.topic_reconciler import TopicReconciler
 from scalable_topics_operator.controllers.topic_work import (
     BY_CONNECTION,
@@ -30,6 +34,7 @@ from scalable_topics_operator.controllers.topic_work import (
     canonical_topic,
     connection_of,
 )
+from scalable_topics_operator.controllers.watched_fleet import WatchedFleet
 from scalable_topics_operator.controllers.watching import make_registry, watch
 from scalable_topics_operator.controllers.work_queue import WorkQueue
 from scalable_topics_operator.operations.errors import BackendUnavailable
@@ -72,6 +77,9 @@ class OperatorProcess:
         self._cache.add_index(BY_CONNECTION, TOPICS, lambda body: str(connection_of(body)))
         self._cache.add_index(BY_TOPIC, SEGMENT_OPERATIONS, topic_of_operation)
         self._controllers: Mapping[str, _Controller] = {}
+        self._fleet = WatchedFleet(self._cache, settings.shards, self._begin, self._forget)
+        self._shards = ShardWork(self._fleet, self._metrics, settings.lease.lease_seconds)
+        self._topics: TopicReconciler | None = None
         self._names: dict[ObjectKey, str] = {}
         self.bound_port = 0
 
@@ -87,18 +95,34 @@ class OperatorProcess:
                 self._on_change,
             )
             async with self._telemetry(relister):
-                installation = await _unless(stop, _find_installation(kube, self._settings.operator_namespace))
+                namespace, shards = self._settings.operator_namespace, self._settings.shards
+                installation = await _unless(stop, _find_installation(kube, namespace, shards))
                 # Nothing acts before one complete list: a half-known fleet looks like one with missing rivals.
                 await _unless(stop, relister.first_round())
                 if installation is None or stop.is_set():
                     return
                 events = EventRecorder(kube)
-                connections = ConnectionController(kube, self._cache, events, self._metrics, self._wake_topics_of)
+                connections = ConnectionController(
+                    kube, self._cache, events, self._metrics, self._shards.leads, self._wake_topics_of
+                )
                 self._controllers = self._make_controllers(kube, events, connections, installation)
                 try:
-                    await self._work(relister, stop)
+                    await self._lead(relister, stop)
                 finally:
                     await connections.close()
+
+    async def _lead(self, relister: Relister, stop: asyncio.Event) -> None:
+        """Stand for election while there is work, and let others have the shards at once in the end."""
+        identity = f"{platform.node()}-{uuid.uuid4().hex[:8]}"
+        settings = self._settings
+        leadership = Leadership(settings.operator_namespace, identity, settings.shards, settings.lease, self._shards)
+        self._shards.follow(leadership)
+        leadership.start()
+        try:
+            await self._work(relister, stop)
+        finally:
+            self._shards.stop()
+            await leadership.stop()
 
     def _make_controllers(
         self,
@@ -107,13 +131,22 @@ class OperatorProcess:
         connections: ConnectionController,
         installation: Installation,
     ) -> Mapping[str, _Controller]:
-        maker = TopicWorkMaker(self._cache, connections, events, installation, self._settings.operations, self._metrics)
+        maker = TopicWorkMaker(
+            self._cache,
+            connections,
+            events,
+            installation,
+            self._settings.operations,
+            self._metrics,
+            self._shards.term_of,
+        )
         operations = OperationQueue(kube, self._cache, events, self._queue.add)
+        self._topics = TopicReconciler(
+            kube, self._cache, events, self._metrics, maker, operations, self._settings.times
+        )
         return {
             CONNECTIONS.plural: connections,
-            TOPICS.plural: TopicReconciler(
-                kube, self._cache, events, self._metrics, maker, operations, self._settings.times
-            ),
+            TOPICS.plural: self._topics,
             SEGMENT_OPERATIONS.plural: SegmentOperationController(kube, self._cache, self._queue.add),
         }
 
@@ -144,7 +177,11 @@ class OperatorProcess:
         kind, queue = key.plural, self._queue_of(key)
         generation = _generation(self._cache, key)
         try:
-            again_seconds = await self._controllers[kind].reconcile(key)
+            again_seconds = await self._led(key, self._controllers[kind].reconcile(key))
+        except NotLed:
+            # Whoever leads it works on it, and this replica once it does.
+            queue.succeeded(key)
+            self._metrics.reconciles.labels(kind, "not led").inc()
         except (BackendUnavailable, KubeUnavailable, StaleStatus) as error:
             hung = isinstance(error, BackendUnavailable) and time.monotonic() - started > _HUNG_SECONDS
             pause = queue.failed(key, group_suffers=hung)
@@ -167,6 +204,19 @@ class OperatorProcess:
             # The reply to a write of ours may have told of a newer spec; its own event is then no news any more.
             queue.add(key)
         self._metrics.reconcile_seconds.labels(kind).observe(time.monotonic() - started)
+
+    async def _led(self, key: ObjectKey, work: Coroutine[None, None, float | None]) -> float | None:
+        """Work as the leader, but for what every replica does: look at connections, and forget what is gone."""
+        if key.plural == CONNECTIONS.plural or self._cache.get(key) is None:
+            return await work
+        return await self._shards.run(key, work)
+
+    def _begin(self, key: ObjectKey) -> None:
+        self._queue_of(key).add(key)
+
+    def _forget(self, key: ObjectKey) -> None:
+        if self._topics is not None:
+            self._topics.forget(key)
 
     def _queue_of(self, key: ObjectKey) -> WorkQueue[ObjectKey]:
         return self._probes if key.plural == CONNECTIONS.plural else self._queue
@@ -241,11 +291,11 @@ def _generation(cache: ObjectCache, key: ObjectKey) -> int | None:
     return body["metadata"]["generation"] if body else None
 
 
-async def _find_installation(kube: KubeClient, namespace: str) -> Installation:
+async def _find_installation(kube: KubeClient, namespace: str, shards: int) -> Installation:
     """The API server may come up after us: wait for it, but not for a refusal."""
     while True:
         try:
-            return await find_installation(kube, namespace)
+            return await find_installation(kube, namespace, shards)
         except KubeUnavailable as error:
             logger.warning("%s; again in %.0f s", error, _START_RETRY_SECONDS)
             await asyncio.sleep(_START_RETRY_SECONDS)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scalable_topics_operator.cluster.election import LeaseTimes
 from scalable_topics_operator.controllers.topic_reconciler import ReconcileTimes
 from scalable_topics_operator.operations.context import OperationSettings
 
@@ -17,7 +18,9 @@ class OperatorSettings:
 
     Args:
         namespaces: Kubernetes namespaces watched; empty for all.
-        operator_namespace: where the installation's record is kept.
+        operator_namespace: where the installation's record and the Leases are kept.
+        shards: into how many parts the topics are divided among replicas; the same in all of them (R4).
+        lease: how long leadership lasts without renewal.
         workers: objects worked on at a time, and as many connections besides.
         relist_seconds: between two complete lists.
         bind_host: address of the metrics and health page.
@@ -31,6 +34,8 @@ class OperatorSettings:
 
     namespaces: tuple[str, ...] = ()
     operator_namespace: str = "default"
+    shards: int = 4
+    lease: LeaseTimes = field(default_factory=LeaseTimes)
     workers: int = 32
     relist_seconds: float = 300.0
     bind_host: str = "127.0.0.1"
@@ -49,10 +54,17 @@ def _positive(text: str) -> float:
     return value
 
 
-def _workers(text: str) -> int:
+def _count(text: str) -> int:
     value = int(text)
     if not 1 <= value <= 512:
         raise argparse.ArgumentTypeError(f"{text} is not between 1 and 512")
+    return value
+
+
+def _lease(text: str) -> float:
+    value = float(text)
+    if not 1 <= value <= 600:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 600 seconds")
     return value
 
 
@@ -72,8 +84,10 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os
         parser.add_argument(f"--{flag}", default=default(flag, fallback), type=kind, help=help_text)  # type: ignore[arg-type]
 
     option("namespaces", "", str, "namespaces to watch, separated by commas; all if empty")
-    option("operator-namespace", "default", str, "where the installation's record is kept")
-    option("workers", "32", _workers, "objects worked on at a time, connections apart")
+    option("operator-namespace", "default", str, "where the installation's record and the Leases are kept")
+    option("shards", "4", _count, "parts the topics are divided into among replicas; the same in all of them")
+    option("lease-seconds", "15", _lease, "others take over what was not renewed for so long")
+    option("workers", "32", _count, "objects worked on at a time, connections apart")
     option("relist-seconds", "300", _positive, "between two complete lists of the objects")
     option("bind-host", "127.0.0.1", str, "address of the metrics and health page")
     option("bind-port", "8080", int, "its port; 0 takes a free one")
@@ -88,6 +102,8 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os
     return OperatorSettings(
         namespaces=tuple(name.strip() for name in options.namespaces.split(",") if name.strip()),
         operator_namespace=options.operator_namespace,
+        shards=options.shards,
+        lease=LeaseTimes(options.lease_seconds),
         workers=options.workers,
         relist_seconds=options.relist_seconds,
         bind_host=options.bind_host,

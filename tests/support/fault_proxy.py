@@ -22,6 +22,7 @@ from tests.support.waiting import eventually
 
 _HOST = "127.0.0.1"
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding", "host", "te", "upgrade"}
+_LEASE = re.compile(r"/leases(/|$)")
 _WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 _TEMPORARY_REDIRECT = 307
 _MOST_REDIRECTS = 5
@@ -194,8 +195,12 @@ class FaultProxy:
             await asyncio.sleep(seconds)
 
     def writes(self, since: int = 0) -> Sequence[SeenCall]:
-        """The writing calls seen, from number `since` of all calls on."""
-        return [call for call in self.seen[since:] if call.is_write]
+        """The writing calls seen, from number `since` of all calls on, but for renewals of Leases."""
+        return [call for call in self.seen[since:] if call.is_write and not _LEASE.search(call.path)]
+
+    def lease_writes(self, since: int = 0) -> Sequence[SeenCall]:
+        """Writes of Leases."""
+        return [call for call in self.seen[since:] if call.is_write and _LEASE.search(call.path)]
 
     def redirect(self, path: str, target: str) -> None:
         """Answer calls whose path matches a regular expression with a redirect to another server's base URL."""

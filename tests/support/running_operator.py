@@ -28,7 +28,7 @@ class RunningOperator:
         kubeconfig: how it reaches the API server.
         namespace: the one Kubernetes namespace it watches and keeps its installation record in.
         log_file: where its logs go; several lives append to it.
-        flags: after the defaults, so that they win.
+        flags: after the defaults, so that they win. Several replicas share a namespace.
     """
 
     def __init__(self, kubeconfig: Path, namespace: str, log_file: Path, flags: tuple[str, ...] = FAST_FLAGS) -> None:
@@ -40,6 +40,7 @@ class RunningOperator:
             f"--operator-namespace={namespace}",
             "--bind-port=0",
             "--log-level=DEBUG",
+            "--lease-seconds=3",
             *flags,
         )
         self._process: subprocess.Popen[bytes] | None = None

@@ -25,29 +25,44 @@ class Installation:
     kubernetes_uid: str
 
 
-async def find_installation(kube: KubeClient, namespace: str) -> Installation:
+class InstallationMismatch(Exception):
+    """This process is configured otherwise than the installation: two topics' leaders could be two replicas at once."""
+
+
+async def find_installation(kube: KubeClient, namespace: str, shards: int) -> Installation:
     """Read the installation's identity, making it at the first start.
 
     Args:
         kube: the API server.
         namespace: the operator's own namespace, where the ConfigMap is kept.
+        shards: into how many shards topics are divided; must be what the record says.
 
-    Raises KubeError when the API server refuses.
+    Raises InstallationMismatch, KubeError when the API server refuses.
     """
     system = await kube.get(NAMESPACES, None, "kube-system")
     try:
         record = await kube.get(CONFIG_MAPS, namespace, CONFIG_MAP_NAME)
     except KubeNotFound:
-        record = await _create_record(kube, namespace)
+        record = await _create_record(kube, namespace, shards)
+    recorded = record["data"].get("shards")
+    if recorded is None:
+        version = record["metadata"]["resourceVersion"]
+        patch = {"metadata": {"resourceVersion": version}, "data": {"shards": str(shards)}}
+        record = await kube.merge_patch(CONFIG_MAPS, namespace, CONFIG_MAP_NAME, patch)
+    elif recorded != str(shards):
+        raise InstallationMismatch(
+            f"this replica is set to {shards} shards, but ConfigMap {namespace}/{CONFIG_MAP_NAME} says {recorded}; all "
+            "replicas must agree: set --shards to it, or stop every replica, remove `shards` there and start again"
+        )
     return Installation(record["data"]["installationId"], system["metadata"]["uid"])
 
 
-async def _create_record(kube: KubeClient, namespace: str) -> Body:
+async def _create_record(kube: KubeClient, namespace: str, shards: int) -> Body:
     body: Body = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": CONFIG_MAP_NAME},
-        "data": {"installationId": uuid.uuid4().hex},
+        "data": {"installationId": uuid.uuid4().hex, "shards": str(shards)},
     }
     try:
         return await kube.create(CONFIG_MAPS, namespace, body)

@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import random
+import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -25,6 +26,7 @@ from scalable_topics_operator.cluster.kube_errors import (
     KubeUnavailable,
 )
 from scalable_topics_operator.cluster.kube_login import KubeEndpoint, load_endpoint
+from scalable_topics_operator.operations.acting import seconds_to_act
 
 logger = logging.getLogger(__name__)
 
@@ -86,21 +88,31 @@ class KubeClient:
         endpoint: the API server; looked for if left out.
         field_validation: what the API server does with fields it does not know.
         manager: who owns the fields that are written.
+        timeout_seconds: bound of one exchange.
+        tries: exchanges of a call that may be repeated, 1 or more.
     """
 
     def __init__(
-        self, endpoint: KubeEndpoint | None = None, *, field_validation: str = "Warn", manager: str = MANAGER
+        self,
+        endpoint: KubeEndpoint | None = None,
+        *,
+        field_validation: str = "Warn",
+        manager: str = MANAGER,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
+        tries: int = _TRIES,
     ) -> None:
         self._endpoint = endpoint or load_endpoint()
         self._field_validation = field_validation
         self._manager = manager
+        self._timeout_seconds = timeout_seconds
+        self._tries = tries
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             # The API server names the owner of each field by this.
             headers={"User-Agent": self._manager},
-            timeout=aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS),
+            timeout=aiohttp.ClientTimeout(total=None),
             connector=aiohttp.TCPConnector(limit=64),
         )
         return self
@@ -152,6 +164,12 @@ class KubeClient:
             body=body,
             retried=False,
         )
+
+    async def replace(self, resource: Resource, namespace: str | None, body: Body) -> Body:
+        """Write a whole object, on condition of its resource version. Raises KubeConflict, KubeNotFound."""
+        name = body["metadata"]["name"]
+        what = _what("replace", resource, namespace, name)
+        return await self._call("PUT", resource.path(namespace, name), what, body=body)
 
     async def merge_patch(
         self,
@@ -206,7 +224,7 @@ class KubeClient:
         params = dict(query or {})
         if method in ("POST", "PATCH") and self._field_validation != "Warn":
             params["fieldValidation"] = self._field_validation
-        tries = _TRIES if retried else 1
+        tries = self._tries if retried else 1
         logged_in_again = False
         attempt = 0
         while True:
@@ -229,6 +247,9 @@ class KubeClient:
     ) -> Body:
         if self._session is None:
             raise RuntimeError("KubeClient is used outside its context manager")
+        timeout_seconds = seconds_to_act(time.monotonic(), self._timeout_seconds)
+        if not timeout_seconds:
+            raise KubeUnavailable(what, 0, "nothing was sent: another replica may lead this object by now")
         headers = {"Accept": "application/json", **self._endpoint.headers}
         data = None
         if body is not None:
@@ -243,6 +264,7 @@ class KubeClient:
                 headers=headers,
                 ssl=self._endpoint.ssl_context or True,
                 allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=timeout_seconds),
             ) as response:
                 text = await response.text()
                 if response.status < 300:

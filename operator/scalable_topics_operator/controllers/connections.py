@@ -71,6 +71,7 @@ class ConnectionController:
         cache: objects as last seen.
         events: tells people.
         metrics: shows whether connections are up.
+        leads: whether this replica writes what is found into a connection's status; all replicas probe it.
         on_finding: called with a connection's key when it was found up, down, or down for another reason: topics
             that wait for it have to go on, or to say why they wait.
     """
@@ -81,12 +82,14 @@ class ConnectionController:
         cache: ObjectCache,
         events: EventRecorder,
         metrics: Metrics,
+        leads: Callable[[ObjectKey], bool],
         on_finding: Callable[[ObjectKey], None],
     ) -> None:
         self._kube = kube
         self._cache = cache
         self._events = events
         self._metrics = metrics
+        self._leads = leads
         self._on_finding = on_finding
         self._handles: dict[ObjectKey, ConnectionHandle] = {}
 
@@ -110,16 +113,18 @@ class ConnectionController:
         try:
             handle = await self._opened(key, body)
         except ValidationError as error:
-            await self._write(store, Standing.stuck("InvalidSpec", _first_problem(error)), None)
+            if self._leads(key):
+                await self._write(store, Standing.stuck("InvalidSpec", _first_problem(error)), None)
             return None
         standing = await self._probe(handle)
         is_news = standing.reason != handle.reason
         handle.problem, handle.reason = "" if standing.ready else standing.message, standing.reason
         self._metrics.connection_up.labels(key.namespace, key.name).set(1 if standing.ready else 0)
-        if standing.reason != find_condition(store.status, "Ready").get("reason"):
-            tell = self._events.normal if standing.ready else self._events.warning
-            await tell(body, standing.reason, standing.message or "the cluster answers")
-        await self._write(store, standing, handle)
+        if self._leads(key):
+            if standing.reason != find_condition(store.status, "Ready").get("reason"):
+                tell = self._events.normal if standing.ready else self._events.warning
+                await tell(body, standing.reason, standing.message or "the cluster answers")
+            await self._write(store, standing, handle)
         if is_news:
             self._on_finding(key)
         return _RETRY_SECONDS if standing.reconciling else float(handle.spec.probe_interval_seconds)

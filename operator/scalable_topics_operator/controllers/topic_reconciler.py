@@ -28,7 +28,6 @@ from scalable_topics_operator.controllers.topic_status import (
     with_wishes,
 )
 from scalable_topics_operator.controllers.topic_work import (
-    BY_NAME,
     Stuck,
     TopicMemory,
     TopicWork,
@@ -98,7 +97,7 @@ class TopicReconciler:
         """
         body = self._cache.get(key)
         if body is None:
-            self._forget(key)
+            self.forget(key)
             return None
         memory = self._memory(key, body)
         store = self._store(body)
@@ -360,13 +359,14 @@ class TopicReconciler:
     def _memory(self, key: ObjectKey, body: Body) -> TopicMemory:
         memory = self._memories.get(key)
         if memory is None or memory.uid != body["metadata"]["uid"]:
-            self._forget(key)
+            self.forget(key)
             memory = self._memories[key] = TopicMemory(body["metadata"]["uid"])
         return memory
 
-    def _forget(self, key: ObjectKey) -> None:
+    def forget(self, key: ObjectKey) -> None:
+        """Drop what is remembered of a topic: it is gone, or another replica works on it from now on."""
         memory = self._memories.pop(key, None)
-        if memory is not None and memory.shown and not self._cache.find(BY_NAME, memory.shown):
+        if memory is not None and memory.shown:
             self._metrics.forget_layout(memory.shown)
 
     def _store(self, body: Body) -> StatusStore:

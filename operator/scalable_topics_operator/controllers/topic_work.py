@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
@@ -15,7 +15,7 @@ from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.installation import Installation
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import CONNECTIONS
-from scalable_topics_operator.cluster.status_store import StatusStore
+from scalable_topics_operator.cluster.status_store import StaleStatus, StatusStore
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.connection_access import why_not_allowed
 from scalable_topics_operator.controllers.connections import (
@@ -34,8 +34,6 @@ from scalable_topics_operator.telemetry.metrics import Metrics
 
 BY_NAME = "topics-by-name"
 BY_CONNECTION = "topics-by-connection"
-# One replica runs for now; the leader's term takes this place (R5).
-SOLE_REPLICA_TERM = 1
 
 
 class Stuck(Exception):
@@ -161,8 +159,10 @@ class TopicWorkMaker:
         installation: Installation,
         settings: OperationSettings,
         metrics: Metrics,
+        term_of: Callable[[ObjectKey], int],
     ) -> None:
         self._cache = cache
+        self._term_of = term_of
         self._connections = connections
         self._events = events
         self._installation = installation
@@ -170,7 +170,10 @@ class TopicWorkMaker:
         self._metrics = metrics
 
     def make(self, key: ObjectKey, store: StatusStore, memory: TopicMemory) -> TopicWork:
-        """Put together the work on a topic. Raises Stuck with what its conditions shall say."""
+        """Put together the work on a topic.
+
+        Raises Stuck with what its conditions shall say, StaleStatus when a later leader has been here (R5).
+        """
         body = store.body
         spec = _parse(body)
         topic = _topic_name(spec)
@@ -189,6 +192,10 @@ class TopicWorkMaker:
             raise Stuck(
                 Standing.stuck("InvalidRecord", f"status is not a valid record and nothing acts on it: {error}")
             ) from error
+        term = self._term_of(key)
+        operation = topic_store.state.operation
+        if operation is not None and operation.term > term:
+            raise StaleStatus(f"{key} was worked on in term {operation.term}, after this replica's {term}")
         claim = Claim(
             installation_id=self._installation.installation_id,
             kubernetes_uid=self._installation.kubernetes_uid,
@@ -206,7 +213,7 @@ class TopicWorkMaker:
             clock=SystemClock(),
             settings=self._settings,
             report=_Reporter(self._events, body),
-            term=SOLE_REPLICA_TERM,
+            term=term,
             opened_here=memory.opened_here,
             published=memory.published,
         )

@@ -73,6 +73,22 @@ class Metrics:
             registry=self.registry,
         )
 
+        self.shards_held = Gauge("scalable_topics_shards_held", "Shards this replica leads.", registry=self.registry)
+        self.shards_lost = Counter(
+            "scalable_topics_shards_lost",
+            "Shards that were taken away or could not be renewed in time.",
+            registry=self.registry,
+        )
+        self.shards_handed_over = Counter(
+            "scalable_topics_shards_handed_over", "Shards handed over to another replica.", registry=self.registry
+        )
+        self.lease_writes = Counter(
+            "scalable_topics_lease_writes",
+            "Writes of Leases by purpose and result.",
+            ["purpose", "result"],
+            registry=self.registry,
+        )
+
     def observe_admin_call(self, operation: str, outcome: str, seconds: float) -> None:
         """Count one Pulsar admin call."""
         self.admin_calls.labels(operation, outcome).observe(seconds)

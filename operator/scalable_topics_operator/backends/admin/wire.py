@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import time
 from collections.abc import Mapping
 
 import aiohttp
@@ -15,6 +16,7 @@ from scalable_topics_operator.backends.admin.call import Answer, Call
 from scalable_topics_operator.backends.admin.credentials import Credentials
 from scalable_topics_operator.backends.admin.origins import Origin
 from scalable_topics_operator.backends.admin.reasons import plain, reason_of
+from scalable_topics_operator.operations.acting import seconds_to_act
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
 
 _MESSAGE_HEADER = "x-pulsar-"
@@ -83,25 +85,31 @@ class Wire:
         tls: ssl.SSLContext | bool = True
         if origin.scheme == "https":
             tls = await self._ssl_context(call, credentials)
+        timeout_seconds = self._timeout_seconds
         try:
-            async with (
-                self._permits,
-                asyncio.timeout(self._timeout_seconds),
-                self._opened().request(
-                    call.method,
-                    URL(url, encoded=True),
-                    data=data,
-                    headers=headers,
-                    # Brokers answer 415 to the type that would be put on a request without a body.
-                    skip_auto_headers=("Content-Type", "User-Agent"),
-                    allow_redirects=False,
-                    ssl=tls,
-                    middlewares=(_send_once(),),
-                ) as response,
-            ):
-                return await self._read(call, response, credentials)
+            async with self._permits:
+                timeout_seconds = seconds_to_act(time.monotonic(), self._timeout_seconds)
+                if not timeout_seconds:
+                    raise BackendUnavailable(
+                        f"{call.what}: nothing was sent: another replica may lead this topic by now"
+                    )
+                async with (
+                    asyncio.timeout(timeout_seconds),
+                    self._opened().request(
+                        call.method,
+                        URL(url, encoded=True),
+                        data=data,
+                        headers=headers,
+                        # Brokers answer 415 to the type that would be put on a request without a body.
+                        skip_auto_headers=("Content-Type", "User-Agent"),
+                        allow_redirects=False,
+                        ssl=tls,
+                        middlewares=(_send_once(),),
+                    ) as response,
+                ):
+                    return await self._read(call, response, credentials)
         except TimeoutError:
-            text = f"{call.what}: no answer from {origin} in {self._timeout_seconds:g} s"
+            text = f"{call.what}: no answer from {origin} in {timeout_seconds:.3g} s"
             raise ExchangeFailed(text) from None
         except aiohttp.ClientConnectorError as error:
             text = f"{call.what}: cannot connect to {origin}: {_problem(error, credentials)}"
