@@ -171,6 +171,11 @@ class ModelBackend:
         except TopicMissing:
             raise BackendUnavailable(f"create {name}: it vanished meanwhile") from None
 
+    async def list_topics(self, pulsar_namespace: str) -> Collection[TopicName]:
+        names = await self._read("list", pulsar_namespace, lambda: sorted(self._broker.topics))
+        parsed = (parse_classic_segment_name(name) for name in names)
+        return {found[0] for found in parsed if found is not None and found[0].pulsar_namespace == pulsar_namespace}
+
     async def list_segments(self, topic: TopicName, *, max_age_seconds: float = 0.0) -> Sequence[FoundSegment]:
         listed_at, names = self._listed
         if listed_at < self._clock.seconds - max_age_seconds or max_age_seconds == 0:

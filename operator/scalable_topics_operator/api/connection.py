@@ -25,6 +25,8 @@ from scalable_topics_operator.api.schema_extra import LIST_SET, SchemaExtra, lis
 
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?"
 
+MOST_ORPHANS_SHOWN = 20
+
 HttpUrl = Annotated[
     str,
     Field(max_length=1024),
@@ -255,6 +257,17 @@ class Rights(ApiModel):
     """Rights that are needed and lacking."""
 
 
+class OrphanedTopic(ApiModel):
+    """A scalable topic on the brokers whose ScalableTopic is gone without having let go of it."""
+
+    topic: str
+    """Its name, `topic://tenant/namespace/name`."""
+    segments: int
+    """How many segments it has."""
+    owner: str
+    """Namespace and name of the ScalableTopic it belonged to."""
+
+
 class ScalableTopicConnectionStatus(ApiModel):
     """What was found at the other end."""
 
@@ -274,6 +287,8 @@ class ScalableTopicConnectionStatus(ApiModel):
     """Brokers the cluster lists."""
     rights: Rights | None = None
     """What the credentials may do."""
+    orphans: Annotated[tuple[OrphanedTopic, ...], Field(max_length=MOST_ORPHANS_SHOWN), list_map("topic")] = ()
+    """Topics of this operator that were left behind; the first of them by name."""
 
 
 class ScalableTopicConnection(CustomResource):

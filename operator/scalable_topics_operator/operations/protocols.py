@@ -313,6 +313,9 @@ class TopicBackend(Protocol):
     async def list_segments(self, topic: TopicName, *, max_age_seconds: float = 0.0) -> Sequence[FoundSegment]:
         """All topics whose name parses as a segment of `topic`, from a listing at most `max_age_seconds` old."""
 
+    async def list_topics(self, pulsar_namespace: str) -> Collection[TopicName]:
+        """The scalable topics of which there are segments in a Pulsar namespace. Raises NamespaceMissing."""
+
     async def read_record(self, segment_topic: str) -> SegmentRecord | None:
         """The record a segment topic carries; None if it carries none. Raises TopicMissing."""
 

@@ -72,7 +72,12 @@ class Metrics:
             ["namespace", "name"],
             registry=self.registry,
         )
-
+        self.orphans = Gauge(
+            "scalable_topics_orphans",
+            "Scalable topics on a connection's brokers whose object is gone.",
+            ["namespace", "name"],
+            registry=self.registry,
+        )
         self.shards_held = Gauge("scalable_topics_shards_held", "Shards this replica leads.", registry=self.registry)
         self.shards_lost = Counter(
             "scalable_topics_shards_lost",

@@ -202,6 +202,7 @@ STATUSES: Mapping[str, Manifest] = {
         "backend": "Classic",
         "brokers": ["broker-0.example.com:8443", "broker-1.example.com:8443"],
         "rights": {"superuser": True, "missing": ["namespace policies of acme/orders"]},
+        "orphans": [{"topic": "topic://acme/shop/left", "segments": 2, "owner": "shop/left"}],
     },
     "ScalableTopic": {
         "observedGeneration": 3,

@@ -127,6 +127,10 @@ class ClassicBackend:
         name = classic_segment_name(topic, record.hash_range, record.segment_id)
         await self._segments.create(name, record, setup)
 
+    async def list_topics(self, pulsar_namespace: str) -> Collection[TopicName]:
+        """See `TopicBackend`."""
+        return await self._listing.topics(pulsar_namespace)
+
     async def list_segments(self, topic: TopicName, *, max_age_seconds: float = 0.0) -> Sequence[FoundSegment]:
         """All topics whose name parses as a segment of `topic`. Raises NamespaceMissing."""
         return await self._listing.segments(topic, max_age_seconds=max_age_seconds)

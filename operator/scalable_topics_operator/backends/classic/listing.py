@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from scalable_topics.layout import TopicName, parse_classic_segment_name
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
@@ -34,6 +34,10 @@ class SegmentListing:
         """
         index = await self._indexes.get(topic.pulsar_namespace, max_age_seconds=max_age_seconds)
         return index.get(topic, ())
+
+    async def topics(self, namespace: str) -> Collection[TopicName]:
+        """Scalable topics of which there are segments, from a listing made now. Raises NamespaceMissing."""
+        return (await self._indexes.get(namespace, max_age_seconds=0.0)).keys()
 
     async def _read(self, namespace: str) -> Index:
         return await _index(await self._admin.namespaces.topics(namespace))
