@@ -21,6 +21,7 @@ from scalable_topics_operator.operations.context import OperationSettings, Topic
 from scalable_topics_operator.operations.journal import OperationKind, Result, Step, TopicState
 from scalable_topics_operator.operations.layout_message import (
     MessageOrder,
+    content_of,
     layout_message,
     message_order,
 )
@@ -75,7 +76,7 @@ class Auditor:
         self._calls = calls
         self._topic_of = topic_of
         self._clock = clock
-        self._committed: set[str] = set()
+        self._committed: list[Any] = []
         self._newest: dict[str, tuple[MessageOrder, str, float]] = {}
         self._journaled: dict[tuple[str, int], str] = {}
         self._made: dict[int, tuple[HashRange, str]] = {}
@@ -178,7 +179,7 @@ class Auditor:
 
     def published(self, message: str) -> None:
         """R20: nothing is told that was never committed, and what is told only goes forward."""
-        if message not in self._committed:
+        if content_of(message) not in self._committed:
             self._fail(f"R20: never committed: {message}")
         uid, _ = parse_incarnation(json.loads(message)["incarnation"])
         order = message_order(message, uid)
@@ -199,7 +200,7 @@ class Auditor:
             # R12: rebuilt, whatever was recorded before.
             before = replace(before, layout=None, operation=None)
         if after.layout is not None:
-            self._committed.add(message_of(body, after))
+            self._committed.append(message_of(body, after))
         self._check_foreign_fields(body, before, after)
         self._check_journal(body, before, after)
         if after.layout is None:
@@ -374,11 +375,10 @@ class Auditor:
         raise violation
 
 
-def message_of(body: TopicObject, state: TopicState) -> str:
-    """What clients are told of a state."""
-    return layout_message(
-        body.topic, state, term=1, hold_ms=int(SETTINGS.hold_seconds * 1000), segment_topic=_segment_topic
-    )
+def message_of(body: TopicObject, state: TopicState) -> Any:
+    """What clients are told of a state, whoever tells them."""
+    hold_ms = int(SETTINGS.hold_seconds * 1000)
+    return content_of(layout_message(body.topic, state, term=0, hold_ms=hold_ms, segment_topic=_segment_topic))
 
 
 def _segment_topic(topic: TopicName, segment: Segment) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scalable_topics.layout import LayoutError
+from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import judge_name
 from scalable_topics_operator.operations.context import OperationContext, Published
-from scalable_topics_operator.operations.create import establish, rebuild_if_outdated
+from scalable_topics_operator.operations.create import establish, rebuild_if_outdated, require_claim
 from scalable_topics_operator.operations.desired import next_change
-from scalable_topics_operator.operations.drift import Managed, repair_drift, require_claim
+from scalable_topics_operator.operations.drift import Managed, repair_drift
 from scalable_topics_operator.operations.errors import BackendError, BackendRefused
 from scalable_topics_operator.operations.journal import OperationKind, Request, Result
 from scalable_topics_operator.operations.protocols import Claim
@@ -42,10 +43,12 @@ class OperatorProcess:
         world: everything else.
         name: for the trace.
         installation: its operator installation.
+        term: it leads under; higher than of all before it.
     """
 
-    def __init__(self, world: World, name: str, installation: str) -> None:
+    def __init__(self, world: World, name: str, installation: str, term: int) -> None:
         self._world = world
+        self._term = term
         self._installation = installation
         self._line = Line(name, world)
         self._backend = ModelBackend(world.broker, self._line, world.clock)
@@ -56,6 +59,9 @@ class OperatorProcess:
 
     async def reconcile(self, body: TopicObject) -> None:
         """Bring one topic forward. Raises as `TopicReconciler.reconcile` does, Crash."""
+        operation = body.state.operation
+        if operation is not None and operation.term > self._term:
+            raise StaleStatus(f"{body.uid} was worked on in term {operation.term}, after {self._term}")
         ctx = self._context(body)
         if body.deleting:
             await self._finalize(ctx, body)
@@ -185,7 +191,7 @@ class OperatorProcess:
             clock=self._world.clock,
             settings=SETTINGS,
             report=self._report,
-            term=1,
+            term=self._term,
             opened_here=self._opened_here,
             published=self._published.setdefault(body.uid, Published()),
         )

@@ -11,6 +11,7 @@ from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
 from scalable_topics_operator.operations.journal import SubscriptionPhase
+from scalable_topics_operator.operations.layout_message import content_of
 from scalable_topics_operator.operations.protocols import Position
 from scalable_topics_operator.operations.rebuild import Witness, rebuild
 from tests.simulation.auditor import Violation, message_of, tiling_problem
@@ -76,7 +77,7 @@ class Run:
         process = self._processes.get(body.installation)
         if process is None:
             self._started += 1
-            process = OperatorProcess(self.world, f"p{self._started}", body.installation)
+            process = OperatorProcess(self.world, f"p{self._started}", body.installation, self._started)
             self._processes[body.installation] = process
         body.standing = ""
         try:
@@ -127,7 +128,10 @@ class Run:
             if not (body.gone or body.deleting or body.standing):
                 expected = message_of(body, body.state)
                 kept = self.world.listener.kept
-                _require(kept == expected, f"R20: who follows the layout topic knows {kept}, committed is {expected}")
+                _require(
+                    kept is not None and content_of(kept) == expected,
+                    f"R20: who follows the layout topic knows {kept}, committed is {expected}",
+                )
 
     def _raise_violation(self) -> None:
         if self.world.auditor.first is not None:
@@ -223,7 +227,9 @@ def _check_published(world: World, body: TopicObject) -> None:
     _require(found is not None and bool(found.messages), "R20: no layout was published")
     assert found is not None
     expected = message_of(body, body.state)
-    _require(found.messages[-1] == expected, f"R20: published is {found.messages[-1]}, committed {expected}")
+    _require(
+        content_of(found.messages[-1]) == expected, f"R20: published is {found.messages[-1]}, committed {expected}"
+    )
     _require(found.protected, "R20: the layout topic may be deleted by its broker when it is idle")
 
 

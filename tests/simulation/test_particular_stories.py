@@ -8,7 +8,7 @@ import pytest
 
 from scalable_topics_operator.operations.journal import OperationKind, SubscriptionPhase
 from scalable_topics_operator.operations.requests import SplitRequest
-from tests.simulation.faults import Call, Fault, FaultKind, NoFaults
+from tests.simulation.faults import Call, Fault, FaultKind, Nature, NoFaults
 from tests.simulation.model_store import TopicObject
 from tests.simulation.run import Run, check_end
 from tests.simulation.scripts import DELETED_WITH_ENTRY, EARLY, INTENT
@@ -40,6 +40,17 @@ async def _split_topic() -> Run:
     run.world.ask(body, SplitRequest(0))
     await run.settle()
     return run
+
+
+async def test_r5_a_new_leader_of_a_topic_at_rest_writes_nothing() -> None:
+    """Neither to the object nor on the layout topic, though its term is a higher one."""
+    run = await _split_topic()
+    run.restart()
+    before = len(run.world.calls)
+    await run.settle()
+    verbs = {call.verb for call in run.world.calls[before:]}
+    assert verbs >= {"published", "look"}, "it has looked"
+    assert not verbs & {"commit", "publish"}
 
 
 async def test_r14_a_seal_that_a_rebuild_finds_undone_is_closed_at_once() -> None:
@@ -96,6 +107,38 @@ async def test_r1_segments_of_another_installation_without_a_claim_are_not_taken
     )
     assert ours.state.layout is None
     assert TOPIC.persistent not in world.broker.topics, "their claim may still be put back"
+
+
+@pytest.mark.parametrize("dies_at", ["", "create", "terminate", "publish"])
+async def test_r1_an_installation_that_comes_back_leaves_alone_what_another_has_adopted(dies_at: str) -> None:
+    """Its record is older than the segments by then, or its journal is open: it neither rebuilds nor goes on."""
+    world = World()
+    run = Run(world)
+    old = world.declare(replace(INTENT, initial_segments=1))
+    await run.settle()
+    if dies_at:
+        world.plan = DyingAt(dies_at)
+    world.ask(old, SplitRequest(0))
+    await run.settle_once(old)
+    # Its whole Kubernetes cluster is away meanwhile.
+    old.gone = True
+    new = world.declare(replace(INTENT, adopt=True), installation="installation-2")
+    await run.settle()
+    assert new.state.layout is not None
+    world.ask(new, SplitRequest(new.state.layout.active[0].segment_id))
+    await run.settle()
+    assert list(new.outcomes.values()) == ["Succeeded"]
+
+    old.gone = False
+    run.restart()
+    before = len(world.calls)
+    await run.settle_once(old)
+    assert old.standing.startswith("NameRefused: ")
+    assert {call.nature for call in world.calls[before:]} == {Nature.READ}
+    await run.settle()
+    claim = world.broker.topics[TOPIC.persistent].claim
+    assert claim is not None
+    assert claim.resource_uid == new.uid
 
 
 async def test_r31_nobody_takes_the_name_of_a_half_deleted_topic() -> None:

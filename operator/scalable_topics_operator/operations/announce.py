@@ -9,7 +9,7 @@ from scalable_topics.layout import Segment, incarnation_of
 from scalable_topics_operator.operations.context import Announced, OperationContext, concurrently
 from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
 from scalable_topics_operator.operations.journal import Operation, Step
-from scalable_topics_operator.operations.layout_message import layout_message, message_order
+from scalable_topics_operator.operations.layout_message import content_of, layout_message, message_order
 
 _MS = 1000
 # The journal stays small; producers that do not listen are refused by the broker and lose nothing by it.
@@ -30,16 +30,17 @@ async def publish(ctx: OperationContext) -> None:
     if published.message is None:
         published.message = await ctx.backend.published_layout(ctx.topic)
     message = _message(ctx)
-    if published.message is not None and published.message != message:
+    if published.message is not None and content_of(published.message) == content_of(message):
+        # A new leader has nothing to tell: failover writes nothing per topic (R5).
+        published.behind = False
+        return
+    if published.message is not None:
         uid = ctx.claim.resource_uid
         told, committed = message_order(published.message, uid), message_order(message, uid)
         if told is not None and committed is not None and told >= committed:
             incarnation = incarnation_of(uid, max(ctx.clock.now_ms(), told.counter + 1))
             await ctx.store.commit(replace(ctx.store.state, incarnation=incarnation))
             message = _message(ctx)
-    if published.message == message:
-        published.behind = False
-        return
     # Unknown until the broker has answered; whoever fails here reads it again.
     published.message, published.behind = None, True
     await ctx.backend.publish_layout(ctx.topic, message)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from scalable_topics.layout import Segment, SegmentLayout, incarnation_of, planned_initial
-from scalable_topics_operator.operations.claims import Judgement, Verdict
+from scalable_topics_operator.operations.claims import Judgement, Verdict, why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable, NameTaken, TopicMissing
 from scalable_topics_operator.operations.journal import (
@@ -27,7 +27,7 @@ from scalable_topics_operator.operations.journal import (
     new_operation_id,
     operation_segments,
 )
-from scalable_topics_operator.operations.protocols import FoundSegment
+from scalable_topics_operator.operations.protocols import FoundSegment, NameState
 from scalable_topics_operator.operations.rebuild import Rebuilt, Witness, next_unused_id, outdated, rebuild
 from scalable_topics_operator.operations.reshape import create_children
 from scalable_topics_operator.operations.seal import seal_segment
@@ -39,6 +39,15 @@ class NameRefused(BackendRefused):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+async def require_claim(ctx: OperationContext) -> NameState:
+    """What exists under the plain name. Raises NameRefused when another object has claimed it (R1)."""
+    name = await ctx.backend.read_name(ctx.topic)
+    lost = why_lost(name, ctx.claim)
+    if lost:
+        raise NameRefused("ClaimLost", lost)
+    return name
 
 
 async def establish(ctx: OperationContext, judgement: Judgement, request: Request) -> None:
@@ -160,11 +169,13 @@ async def rebuild_if_outdated(ctx: OperationContext, request: Request, *, listin
     Acting on it would repeat what was done since, with the same ids (R9). To be asked before anything else is done by
     a process that has not seen the topic yet; answers whether the layout was rebuilt.
 
-    Raises NameRefused when the segments contradict each other, BackendError.
+    Raises NameRefused when the segments contradict each other, or when another object has claimed the topic: another
+    Kubernetes cluster may have adopted it while this one was away, and newer segments are that one's. BackendError.
     """
     layout = ctx.store.state.layout
     if layout is None:
         return False
+    await require_claim(ctx)
     uncommitted = _uncommitted(ctx.store.state.operation)
     found = await ctx.backend.list_segments(ctx.topic, max_age_seconds=listing_age_seconds)
     if not any(one.segment_id >= layout.next_segment_id or one.segment_id in uncommitted for one in found):

@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from scalable_topics.layout import Segment, SegmentLayout
-from scalable_topics_operator.operations.claims import why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
-from scalable_topics_operator.operations.create import NameRefused
+from scalable_topics_operator.operations.create import require_claim
 from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
 from scalable_topics_operator.operations.journal import Request, SubscriptionPhase
 from scalable_topics_operator.operations.protocols import (
     FoundSegment,
-    NameState,
     Position,
     SegmentLook,
     SegmentRecord,
@@ -111,15 +109,6 @@ async def _looks(ctx: OperationContext, layout: SegmentLayout) -> dict[int, Segm
     segments = [*layout.active, *layout.sealed]
     found = await concurrently(look(segment) for segment in segments)
     return {segment.segment_id: seen for segment, seen in zip(segments, found, strict=True)}
-
-
-async def require_claim(ctx: OperationContext) -> NameState:
-    """What exists under the plain name. Raises NameRefused when another object has claimed it (R1)."""
-    name = await ctx.backend.read_name(ctx.topic)
-    lost = why_lost(name, ctx.claim)
-    if lost:
-        raise NameRefused("ClaimLost", lost)
-    return name
 
 
 async def _mend_claim(ctx: OperationContext) -> None:

@@ -54,6 +54,16 @@ def message_order(message: str, uid: str) -> MessageOrder | None:
     return order if owner == uid else None
 
 
+def content_of(message: str) -> Any:
+    """What a message tells clients, whoever has published it: all but the term. The text itself if it is none."""
+    try:
+        found = json.loads(message)
+        del found["term"]
+    except (KeyError, TypeError, ValueError):
+        return message
+    return found
+
+
 def layout_message(topic: TopicName, state: TopicState, *, term: int, hold_ms: int, segment_topic: SegmentTopic) -> str:
     """The message that tells clients of a state: its layout, and the seal it announces, if any.
 
