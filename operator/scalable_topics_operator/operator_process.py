@@ -23,6 +23,7 @@ from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.controllers.connections import ConnectionController
 from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
 from scalable_topics_operator.controllers.operation_queue import BY_TOPIC, OperationQueue, topic_of_operation
+from scalable_topics_operator.controllers.orphan_watch import OrphanWatch
 from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.controllers.segment_operations import SegmentOperationController
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
@@ -103,23 +104,34 @@ class OperatorProcess:
                     return
                 events = EventRecorder(kube)
                 connections = ConnectionController(
-                    kube, self._cache, events, self._metrics, self._shards.leads, self._wake_topics_of
+                    kube, self._cache, events, self._metrics, self._shards, self._wake_topics_of
                 )
                 self._controllers = self._make_controllers(kube, events, connections, installation)
+                orphans = OrphanWatch(
+                    kube,
+                    self._cache,
+                    connections,
+                    events,
+                    self._metrics,
+                    installation,
+                    self._shards,
+                    self._settings.times.drift_seconds,
+                )
                 try:
-                    await self._lead(relister, stop)
+                    await self._lead(relister, orphans, stop)
                 finally:
                     await connections.close()
 
-    async def _lead(self, relister: Relister, stop: asyncio.Event) -> None:
+    async def _lead(self, relister: Relister, orphans: OrphanWatch, stop: asyncio.Event) -> None:
         """Stand for election while there is work, and let others have the shards at once in the end."""
         identity = f"{platform.node()}-{uuid.uuid4().hex[:8]}"
         settings = self._settings
+        logger.info("standing for election as %s", identity)
         leadership = Leadership(settings.operator_namespace, identity, settings.shards, settings.lease, self._shards)
         self._shards.follow(leadership)
         leadership.start()
         try:
-            await self._work(relister, stop)
+            await self._work(relister, orphans, leadership, stop)
         finally:
             self._shards.stop()
             await leadership.stop()
@@ -139,6 +151,7 @@ class OperatorProcess:
             self._settings.operations,
             self._metrics,
             self._shards.term_of,
+            self._shards.raise_term,
         )
         operations = OperationQueue(kube, self._cache, events, self._queue.add)
         self._topics = TopicReconciler(
@@ -150,7 +163,9 @@ class OperatorProcess:
             SEGMENT_OPERATIONS.plural: SegmentOperationController(kube, self._cache, self._queue.add),
         }
 
-    async def _work(self, relister: Relister, stop: asyncio.Event) -> None:
+    async def _work(
+        self, relister: Relister, orphans: OrphanWatch, leadership: Leadership, stop: asyncio.Event
+    ) -> None:
         registry = make_registry(self._cache, WATCHED, self._on_change, relister.ask)
         logger.info("all objects are listed; work begins")
         tasks = [
@@ -160,6 +175,9 @@ class OperatorProcess:
                 "relist": relister.run(),
                 "queue": self._queue.run(self._reconcile, self._settings.workers),
                 "probes": self._probes.run(self._reconcile, self._settings.workers),
+                "orphans": orphans.run(),
+                # Rather started again by Kubernetes than a replica that never leads.
+                "leadership": leadership.ended(),
                 "gauges": self._show_gauges(),
                 "stop": stop.wait(),
             }.items()
@@ -180,7 +198,10 @@ class OperatorProcess:
             again_seconds = await self._led(key, self._controllers[kind].reconcile(key))
         except NotLed:
             # Whoever leads it works on it, and this replica once it does.
-            queue.succeeded(key)
+            queue.passed_on(key)
+            if self._shards.keeps(key):
+                # Its renewal is late: should it come through after all, nobody will say that work begins anew.
+                queue.add_after(key, self._settings.lease.renew_seconds)
             self._metrics.reconciles.labels(kind, "not led").inc()
         except (BackendUnavailable, KubeUnavailable, StaleStatus) as error:
             hung = isinstance(error, BackendUnavailable) and time.monotonic() - started > _HUNG_SECONDS

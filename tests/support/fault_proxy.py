@@ -188,10 +188,10 @@ class FaultProxy:
         return hold
 
     async def until_quiet(self, seconds: float = 2.5) -> None:
-        """Wait until nobody has called for a while."""
+        """Wait until nobody has called for a while, but for Leases."""
         before = -1
-        while before != len(self.seen):
-            before = len(self.seen)
+        while before != (now := sum(not _LEASE.search(call.path) for call in self.seen)):
+            before = now
             await asyncio.sleep(seconds)
 
     def writes(self, since: int = 0) -> Sequence[SeenCall]:

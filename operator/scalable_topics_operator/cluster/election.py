@@ -8,7 +8,9 @@ what it has too much, who has less takes what is free.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -98,18 +100,25 @@ class Election:
         self._shards = shards
         self._times = times
         self._seen: dict[str, _Seen] = {}
+        self._is_first_look = True
         self._lowest_terms: dict[int, int] = {}
+        # Lease of a replica -> its version when the replica was found dead.
+        self._dead: dict[str, str] = {}
+        # Until when others are not offered what is too much.
+        self._keeps_until_seconds = -math.inf
         self.held: dict[int, Held] = {}
 
     def observe(self, leases: Iterable[LeaseRecord], now_seconds: float) -> None:
-        """Take in a complete list of the Leases, asked for at or after `now_seconds`."""
+        """Take in a complete list of the Leases, which had been answered by `now_seconds` (R6)."""
         found = {lease.name: lease for lease in leases}
         for name in self._seen.keys() - found.keys():
-            del self._seen[name]
+            self._vanished(name, now_seconds)
+        self._note_missing(found, now_seconds)
         for name, lease in found.items():
             known = self._seen.get(name)
             if known is None or known.lease.version != lease.version:
                 self._seen[name] = _Seen(lease, now_seconds)
+        self._note_dead(now_seconds)
         for shard, held in list(self.held.items()):
             current = found.get(shard_lease_name(shard))
             if current is None or (current.holder, current.term) != (self._identity, held.lease.term):
@@ -135,10 +144,15 @@ class Election:
         share = self._share(now_seconds)
         self._plan_hand_over(share, now_seconds)
         wanted = share - len(self.held)
-        for shard in range(self._shards):
+        # Each begins elsewhere, so that those who share what a dead one held do not all reach for the same shard.
+        first = self._replicas(now_seconds).index(self._identity)
+        for shard in sorted(range(self._shards), key=lambda shard: (shard - first) % self._shards):
             lease = self._free(shard, now_seconds, is_wanted=wanted > 0)
             if lease is not None:
                 writes.append(Write(Purpose.ACQUIRE, lease))
+                if wanted <= 0:
+                    # Those whose share it is have not taken it; so they are not offered it again at once.
+                    self._keeps_until_seconds = now_seconds + 2 * self._times.lease_seconds
                 wanted -= 1
         return writes
 
@@ -185,33 +199,85 @@ class Election:
             writes.append(Write(Purpose.PRESENCE, lease))
         for name, other in self._seen.items():
             gone_seconds = _FORGET_AFTER_LEASES * max(other.lease.duration_seconds, self._times.lease_seconds)
-            if other.lease.part == REPLICA and name != mine and now_seconds - other.since_seconds > gone_seconds:
+            is_dead = self._is_dead(name, other) or now_seconds - other.since_seconds > gone_seconds
+            if other.lease.part == REPLICA and name != mine and is_dead:
                 writes.append(Write(Purpose.FORGET, other.lease))
         return writes
 
     def _replicas(self, now_seconds: float) -> Sequence[str]:
-        """Identities of the replicas that live, in an order all agree on."""
-        alive = {
-            seen.lease.holder
-            for seen in self._seen.values()
-            if seen.lease.part == REPLICA and now_seconds - seen.since_seconds <= seen.lease.duration_seconds
-        }
-        return sorted(alive | {self._identity})
+        """Identities of the replicas that live, in an order all agree on.
+
+        One that let a shard run out is taken for dead until it shows itself again.
+        """
+        alive = {self._identity}
+        for name, seen in self._seen.items():
+            is_fresh = now_seconds - seen.since_seconds <= seen.lease.duration_seconds
+            if seen.lease.part == REPLICA and is_fresh and not self._is_dead(name, seen):
+                alive.add(seen.lease.holder)
+        return sorted(alive)
+
+    def _is_dead(self, name: str, seen: _Seen) -> bool:
+        return self._dead.get(name) == seen.lease.version
+
+    def _note_missing(self, found: Mapping[str, LeaseRecord], now_seconds: float) -> None:
+        """A Lease that was never seen may have been deleted right before, and its holder may not know yet.
+
+        Only where a replica finds nothing at all when it comes, nobody has led before.
+        """
+        if not self._is_first_look or found:
+            for name in map(shard_lease_name, range(self._shards)):
+                if name not in found and name not in self._seen:
+                    missing = LeaseRecord(name, SHARD, "", 0, self._times.lease_seconds)
+                    self._seen[name] = _Seen(missing, now_seconds)
+        self._is_first_look = False
+
+    def _vanished(self, name: str, now_seconds: float) -> None:
+        """Somebody deleted a Lease: its holder may not know yet, so that it counts as changed, and goes on counting."""
+        seen = self._seen[name]
+        if seen.lease.part == SHARD:
+            self._lowest_terms[seen.lease.shard] = max(seen.lease.term, self._lowest_terms.get(seen.lease.shard, 0))
+            if seen.lease.version:
+                holder = seen.lease.holder
+                if holder == self._identity and seen.lease.shard not in self.held:
+                    # Lost while this replica slept: somebody may have led it since.
+                    holder = ""
+                self._seen[name] = _Seen(replace(seen.lease, holder=holder, version=""), now_seconds)
+        else:
+            del self._seen[name]
+
+    def _note_dead(self, now_seconds: float) -> None:
+        for seen in list(self._seen.values()):
+            if seen.lease.part == SHARD and seen.lease.holder and self._has_run_out(seen, now_seconds):
+                name = replica_lease_name(seen.lease.holder)
+                shown = self._seen.get(name)
+                self._dead[name] = shown.lease.version if shown is not None else ""
+        self._dead = {name: version for name, version in self._dead.items() if name in self._seen}
+
+    def _has_run_out(self, seen: _Seen, now_seconds: float) -> bool:
+        patience_seconds = max(seen.lease.duration_seconds, self._times.lease_seconds)
+        return now_seconds - seen.since_seconds >= patience_seconds
 
     def _share(self, now_seconds: float) -> int:
-        replicas = self._replicas(now_seconds)
+        holders = Counter(seen.lease.holder for seen in self._seen.values() if seen.lease.part == SHARD)
+        # Who has more than others keeps it, so that as little as possible moves.
+        replicas = sorted(self._replicas(now_seconds), key=lambda replica: (-holders[replica], replica))
         least, more = divmod(self._shards, len(replicas))
         return least + (1 if replicas.index(self._identity) < more else 0)
 
     def _plan_hand_over(self, share: int, now_seconds: float) -> None:
         """Hand over what is too much, but only to others that live."""
+        if len(self._replicas(now_seconds)) == 1 or now_seconds < self._keeps_until_seconds:
+            return
         staying = sorted(shard for shard, held in self.held.items() if not held.handing_over)
-        if len(self._replicas(now_seconds)) > 1:
-            for shard in staying[share:]:
-                self.held[shard].handing_over = True
+        for shard in staying[share:]:
+            self.held[shard].handing_over = True
 
     def _free(self, shard: int, now_seconds: float, *, is_wanted: bool) -> LeaseRecord | None:
-        """The Lease to acquire a shard with, if it may be: what nobody else takes is taken beyond one's share, too."""
+        """The Lease to acquire a shard with, if it may be.
+
+        What nobody takes at its first look is taken beyond one's share, too: one that was just started and has a share
+        to come cannot take over what it has not watched for a lease.
+        """
         if shard in self.held:
             return None
         name = shard_lease_name(shard)
@@ -219,8 +285,8 @@ class Election:
         if seen is None:
             return self._mine(LeaseRecord(name, SHARD, "", 0, self._times.lease_seconds)) if is_wanted else None
         lease = seen.lease
-        patience_seconds = 0.0 if is_wanted else self._times.lease_seconds
-        if lease.holder not in ("", self._identity):
+        patience_seconds = 0.0 if is_wanted else self._times.renew_seconds
+        if lease.holder != self._identity and (lease.holder or not lease.version):
             patience_seconds += max(lease.duration_seconds, self._times.lease_seconds)
         if now_seconds - seen.since_seconds < patience_seconds:
             return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import random
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -264,7 +265,8 @@ class KubeClient:
                 headers=headers,
                 ssl=self._endpoint.ssl_context or True,
                 allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=timeout_seconds),
+                # To the point: aiohttp would let longer ones end up to a second late.
+                timeout=aiohttp.ClientTimeout(total=timeout_seconds, ceil_threshold=math.inf),
             ) as response:
                 text = await response.text()
                 if response.status < 300:

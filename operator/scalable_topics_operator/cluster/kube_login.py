@@ -50,7 +50,7 @@ def load_endpoint() -> KubeEndpoint:
     """
     try:
         info = login()
-    except (OSError, yaml.YAMLError, kopf.LoginError, KeyError) as error:
+    except (OSError, yaml.YAMLError, kopf.LoginError, KeyError, TypeError, AttributeError) as error:
         raise NoKubernetes(f"the Kubernetes credentials cannot be read: {error}") from error
     if info is None:
         raise NoKubernetes("no Kubernetes credentials: run in a pod with a service account or set KUBECONFIG")

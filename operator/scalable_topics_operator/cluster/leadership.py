@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +14,7 @@ from typing import Protocol
 from scalable_topics_operator.cluster.election import Election, LeaseTimes, Purpose, Write
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeConflict, KubeError, KubeNotFound
+from scalable_topics_operator.cluster.kube_login import NoKubernetes
 from scalable_topics_operator.cluster.lease_record import LEASES, PART_LABEL, LeaseRecord
 
 logger = logging.getLogger(__name__)
@@ -70,7 +72,8 @@ class Leadership:
         self._election = Election(identity, shards, times)
         # Replaced, never changed, so that every thread sees a whole one.
         self._holds: Mapping[int, Hold] = {}
-        self._requests: list[Callable[[], Iterable[Write]]] = []
+        self._requests: deque[Callable[[], Iterable[Write]]] = deque()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
@@ -102,6 +105,10 @@ class Leadership:
 
         self._ask(raised)
 
+    async def ended(self) -> None:
+        """Wait until it stands for election no more. Raises what ended it, unless that was `stop`."""
+        await asyncio.shield(self._ended)
+
     async def stop(self) -> None:
         """Release everything and be gone; the work must have ended. Takes a second at most, API server or not."""
         self._stopping = True
@@ -114,7 +121,16 @@ class Leadership:
         self._wake.set()
 
     def _run(self) -> None:
-        asyncio.run(self._elect())
+        error: Exception | None = None
+        try:
+            asyncio.run(self._elect())
+        except Exception as unexpected:
+            error = unexpected
+        self._call(self._end, error)
+
+    def _end(self, error: Exception | None) -> None:
+        if not self._ended.done():
+            self._ended.set_result(None) if error is None else self._ended.set_exception(error)
 
     async def _elect(self) -> None:
         async with KubeClient(timeout_seconds=self._times.renew_seconds, tries=1) as kube:
@@ -122,7 +138,8 @@ class Leadership:
                 began = time.monotonic()
                 try:
                     await self._turn(kube)
-                except KubeError as error:
+                except (KubeError, NoKubernetes) as error:
+                    # A token that is being replaced cannot be read for a moment.
                     logger.warning("leadership: %s", error)
                 self._show(self._election.expire(time.monotonic()))
                 pause_seconds = max(0.0, began + self._times.renew_seconds - time.monotonic())
@@ -138,15 +155,15 @@ class Leadership:
                 )
 
     async def _turn(self, kube: KubeClient) -> None:
-        requests, self._requests = self._requests, []
-        for request in requests:
-            writes = request()
+        # What ran out while the process slept is lost, and gained anew under another term if nobody has taken it.
+        self._show(self._election.expire(time.monotonic()))
+        while self._requests:
+            writes = self._requests.popleft()()
             self._show(())
             await self._write_all(kube, writes)
         await self._write_all(kube, self._election.renewals())
-        asked_at = time.monotonic()
         leases = [LeaseRecord.parse(body) for body in await self._list(kube)]
-        self._election.observe((lease for lease in leases if lease is not None), asked_at)
+        self._election.observe((lease for lease in leases if lease is not None), time.monotonic())
         self._show(())
         await self._write_all(kube, self._election.decide(time.monotonic()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -22,6 +23,7 @@ from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing, find_condition
 from scalable_topics_operator.controllers.connection_credentials import SecretCredentials
 from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.operations.errors import AccessDenied, BackendRefused, BackendUnavailable
 from scalable_topics_operator.operations.protocols import TopicBackend
@@ -71,7 +73,7 @@ class ConnectionController:
         cache: objects as last seen.
         events: tells people.
         metrics: shows whether connections are up.
-        leads: whether this replica writes what is found into a connection's status; all replicas probe it.
+        shards: lets only the leader write what is found into a connection's status; all replicas probe it.
         on_finding: called with a connection's key when it was found up, down, or down for another reason: topics
             that wait for it have to go on, or to say why they wait.
     """
@@ -82,14 +84,14 @@ class ConnectionController:
         cache: ObjectCache,
         events: EventRecorder,
         metrics: Metrics,
-        leads: Callable[[ObjectKey], bool],
+        shards: ShardWork,
         on_finding: Callable[[ObjectKey], None],
     ) -> None:
         self._kube = kube
         self._cache = cache
         self._events = events
         self._metrics = metrics
-        self._leads = leads
+        self._shards = shards
         self._on_finding = on_finding
         self._handles: dict[ObjectKey, ConnectionHandle] = {}
 
@@ -113,20 +115,19 @@ class ConnectionController:
         try:
             handle = await self._opened(key, body)
         except ValidationError as error:
-            if self._leads(key):
-                await self._write(store, Standing.stuck("InvalidSpec", _first_problem(error)), None)
+            with suppress(NotLed):
+                invalid = Standing.stuck("InvalidSpec", _first_problem(error))
+                await self._shards.run(key, self._write(store, invalid, None))
             return None
         standing = await self._probe(handle)
         is_news = standing.reason != handle.reason
         handle.problem, handle.reason = "" if standing.ready else standing.message, standing.reason
         self._metrics.connection_up.labels(key.namespace, key.name).set(1 if standing.ready else 0)
-        if self._leads(key):
-            if standing.reason != find_condition(store.status, "Ready").get("reason"):
-                tell = self._events.normal if standing.ready else self._events.warning
-                await tell(body, standing.reason, standing.message or "the cluster answers")
-            await self._write(store, standing, handle)
         if is_news:
+            # Before anything that may fail: those that wait for it would not be told again.
             self._on_finding(key)
+        with suppress(NotLed):
+            await self._shards.run(key, self._tell(store, standing, handle))
         return _RETRY_SECONDS if standing.reconciling else float(handle.spec.probe_interval_seconds)
 
     async def _opened(self, key: ObjectKey, body: Body) -> ConnectionHandle:
@@ -186,6 +187,12 @@ class ConnectionController:
             handle.backend = ClassicBackend(handle.admin, protection=handle.spec.inactive_topic_protection)
         missing = "; ".join(probe.missing_rights)
         return Standing.healthy(f"lacks rights: {missing}" if missing else "")
+
+    async def _tell(self, store: StatusStore, standing: Standing, handle: ConnectionHandle) -> None:
+        if standing.reason != find_condition(store.status, "Ready").get("reason"):
+            tell = self._events.normal if standing.ready else self._events.warning
+            await tell(store.body, standing.reason, standing.message or "the cluster answers")
+        await self._write(store, standing, handle)
 
     async def _write(self, store: StatusStore, standing: Standing, handle: ConnectionHandle | None) -> None:
         status = dict(store.status)

@@ -58,6 +58,8 @@ class ShardWork:
         self._leadership: Leadership | None = None
         self._terms: dict[int, int] = {}
         self._running: defaultdict[int, set[asyncio.Task[Any]]] = defaultdict(set)
+        # Shards whose work is being ended so that others can have them.
+        self._leaving: set[int] = set()
         self._ending: set[asyncio.Task[None]] = set()
 
     def follow(self, leadership: Leadership) -> None:
@@ -75,6 +77,15 @@ class ShardWork:
         """Whether this replica works on an object."""
         shard = self._fleet.shard_of(key)
         return shard in self._terms and self._leadership is not None and self._leadership.hold(shard) is not None
+
+    def keeps(self, key: ObjectKey) -> bool:
+        """Whether an object is this replica's, even while it may not act because a renewal is late."""
+        return self._fleet.shard_of(key) in self._terms
+
+    def raise_term(self, key: ObjectKey, above: int) -> None:
+        """A record of an object carries a higher term than this replica leads under (R5)."""
+        if self._leadership is not None:
+            self._leadership.raise_term(self._fleet.shard_of(key), above)
 
     async def run(self, key: ObjectKey, work: Coroutine[Any, Any, T]) -> T:
         """Work on an object under its shard's deadline. Raises NotLed when another replica leads it, or will."""
@@ -114,8 +125,9 @@ class ShardWork:
 
     def lost(self, shard: int) -> None:
         """This replica does not lead a shard any more."""
-        if self._terms.pop(shard, None) is None:
+        if self._terms.pop(shard, None) is None and shard not in self._leaving:
             return
+        self._leaving.discard(shard)
         logger.warning("shard %d is lost", shard)
         self._metrics.shards_lost.inc()
         self._show()
@@ -129,6 +141,7 @@ class ShardWork:
         logger.info("handing shard %d over", shard)
         self._metrics.shards_handed_over.inc()
         self._show()
+        self._leaving.add(shard)
         task = asyncio.create_task(self._hand_over(shard))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
@@ -148,10 +161,13 @@ class ShardWork:
         running = tuple(self._running[shard])
         if running:
             await asyncio.wait(running, timeout=self._hand_over_seconds)
-        self._cancel(shard)
+        if shard in self._leaving:
+            self._cancel(shard)
         if running:
             await asyncio.wait(running)
-        if self._leadership is not None:
+        # Lost meanwhile, it may have been gained again under another term.
+        if shard in self._leaving and self._leadership is not None:
+            self._leaving.discard(shard)
             self._leadership.release(shard)
 
     def _cancel(self, shard: int) -> None:

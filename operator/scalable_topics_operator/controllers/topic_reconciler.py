@@ -35,9 +35,9 @@ from scalable_topics_operator.controllers.topic_work import (
 )
 from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import Verdict, judge_name
-from scalable_topics_operator.operations.create import establish, rebuild_if_outdated
+from scalable_topics_operator.operations.create import establish, rebuild_if_outdated, require_claim
 from scalable_topics_operator.operations.desired import next_change
-from scalable_topics_operator.operations.drift import repair_drift, require_claim
+from scalable_topics_operator.operations.drift import repair_drift
 from scalable_topics_operator.operations.errors import BackendError, BackendRefused, BackendUnavailable
 from scalable_topics_operator.operations.journal import OperationKind, Request, Step, SubscriptionPhase
 from scalable_topics_operator.operations.protocols import Claim
@@ -99,6 +99,10 @@ class TopicReconciler:
         if body is None:
             self.forget(key)
             return None
+        if self._is_new(key, body):
+            body = await self._read_again(key)
+            if body is None:
+                return None
         memory = self._memory(key, body)
         store = self._store(body)
         generation = body["metadata"]["generation"]
@@ -356,12 +360,30 @@ class TopicReconciler:
             # The totals are shared by another number of segments now (R27).
             work.memory.drift_due = 0.0
 
-    def _memory(self, key: ObjectKey, body: Body) -> TopicMemory:
+    def _is_new(self, key: ObjectKey, body: Body) -> bool:
         memory = self._memories.get(key)
-        if memory is None or memory.uid != body["metadata"]["uid"]:
+        return memory is None or memory.uid != body["metadata"]["uid"]
+
+    async def _read_again(self, key: ObjectKey) -> Body | None:
+        """The object as it is now, or None if it is gone.
+
+        Another replica may have led it until a moment ago, and what it did last may not have come over the watch yet:
+        of an object that is gone the topic must not be made again.
+        """
+        try:
+            body = await self._kube.get(TOPICS, key.namespace, key.name)
+        except KubeNotFound:
+            self._cache.remove(key)
             self.forget(key)
-            memory = self._memories[key] = TopicMemory(body["metadata"]["uid"])
-        return memory
+            return None
+        self._observe(body)
+        return self._cache.get(key)
+
+    def _memory(self, key: ObjectKey, body: Body) -> TopicMemory:
+        if self._is_new(key, body):
+            self.forget(key)
+            self._memories[key] = TopicMemory(body["metadata"]["uid"])
+        return self._memories[key]
 
     def forget(self, key: ObjectKey) -> None:
         """Drop what is remembered of a topic: it is gone, or another replica works on it from now on."""

@@ -160,9 +160,11 @@ class TopicWorkMaker:
         settings: OperationSettings,
         metrics: Metrics,
         term_of: Callable[[ObjectKey], int],
+        raise_term: Callable[[ObjectKey, int], None],
     ) -> None:
         self._cache = cache
         self._term_of = term_of
+        self._raise_term = raise_term
         self._connections = connections
         self._events = events
         self._installation = installation
@@ -195,6 +197,7 @@ class TopicWorkMaker:
         term = self._term_of(key)
         operation = topic_store.state.operation
         if operation is not None and operation.term > term:
+            self._raise_term(key, operation.term)
             raise StaleStatus(f"{key} was worked on in term {operation.term}, after this replica's {term}")
         claim = Claim(
             installation_id=self._installation.installation_id,

@@ -8,6 +8,7 @@ from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import CONNECTIONS, SEGMENT_OPERATIONS, TOPICS
 from scalable_topics_operator.cluster.shards import shard_of
 from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.operation_queue import topic_of_operation
 from scalable_topics_operator.controllers.topic_work import canonical_topic
 
 
@@ -15,7 +16,7 @@ class WatchedFleet:
     """Shards of what the cache holds.
 
     Objects for one topic share a shard by its name, so that one leader judges rivals (R1); a SegmentOperation is in
-    its topic's shard.
+    its topic's shard until it has finished, and from then on in one of its own, whatever becomes of the topic.
 
     Args:
         cache: the objects.
@@ -39,7 +40,7 @@ class WatchedFleet:
     def shard_of(self, key: ObjectKey) -> int:
         """The shard of an object."""
         body = self._cache.get(key)
-        if key.plural == SEGMENT_OPERATIONS.plural and body is not None:
+        if key.plural == SEGMENT_OPERATIONS.plural and body is not None and topic_of_operation(body) is not None:
             key = ObjectKey(TOPICS.plural, key.namespace, body["spec"]["scalableTopic"])
             body = self._cache.get(key)
         return shard_of(self._name(key, body), self._shards)

@@ -102,6 +102,10 @@ class WorkQueue(Generic[K]):
         if group is not None:
             self._share.recovers(group)
 
+    def passed_on(self, key: K) -> None:
+        """Somebody else works on a key: its failures here say nothing any more, and its group has shown nothing."""
+        self._failures.pop(key, None)
+
     @property
     def waiting(self) -> int:
         """Keys that wait for a worker, those included that wait for one of their group to be done."""

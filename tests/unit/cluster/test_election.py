@@ -53,6 +53,15 @@ class Replica:
         held = self.election.held.get(shard)
         return held is not None and self.clock(now) < held.deadline_seconds
 
+    def has_seen(self, lease: LeaseRecord | None) -> bool:
+        """Whether it knows who holds a Lease now."""
+        seen = None if lease is None else self.election._seen.get(lease.name)
+        return (
+            lease is not None
+            and seen is not None
+            and (seen.lease.holder, seen.lease.term) == (lease.holder, lease.term)
+        )
+
     def turn(self, leases: Leases, now: float, random: Random | None = None, trouble: float = 0.0) -> None:
         """As `Leadership` does it, with lost requests and replies."""
 
@@ -69,6 +78,7 @@ class Replica:
                         self.terms.append((answer.shard, answer.term))
                     self.election.written(one, answer, self.clock(now))
 
+        self.election.expire(self.clock(now))
         write(self.election.renewals())
         if not lost():
             self.election.observe(list(leases.found.values()), self.clock(now))
@@ -80,12 +90,13 @@ class Replica:
 
 @given(seed=st.integers(0, 2**32), replicas=st.integers(1, 4), trouble=st.sampled_from([0.0, 0.1, 0.4]))
 def test_R6_no_shard_has_two_leaders_and_terms_rise(seed: int, replicas: int, trouble: float) -> None:
-    """Processes stop for a while, die, are born, and lose requests and replies."""
+    """Processes stop for a while, die, are born, and lose requests and replies; somebody deletes Leases."""
     random = Random(seed)
     leases = Leases()
     alive = [Replica(f"r{number}", random.uniform(-1000, 1000)) for number in range(replicas)]
     born = replicas
     every: list[Replica] = list(alive)
+    deleted: set[int] = set()
     now = 0.0
     for _ in range(200):
         now += random.uniform(0.1, 2.0)
@@ -96,6 +107,12 @@ def test_R6_no_shard_has_two_leaders_and_terms_rise(seed: int, replicas: int, tr
             alive.append(Replica(f"r{born}", random.uniform(-1000, 1000)))
             every.append(alive[-1])
             born += 1
+        elif event < 0.08 and leases.found:
+            shard = random.randrange(SHARDS)
+            # One that was made and deleted between two looks of somebody, nobody could notice.
+            if all(one.has_seen(leases.found.get(shard_lease_name(shard))) for one in alive):
+                deleted.add(shard)
+                leases.found.pop(shard_lease_name(shard), None)
         elif event < 0.12:
             random.choice(alive).asleep_until = now + random.choice([5.0, 12.0, 20.0, 60.0])
         replica = random.choice(alive)
@@ -104,7 +121,8 @@ def test_R6_no_shard_has_two_leaders_and_terms_rise(seed: int, replicas: int, tr
         for shard in range(SHARDS):
             leaders = [one for one in alive if one.leads(shard, now)]
             assert len(leaders) <= 1, f"shard {shard} has {len(leaders)} leaders at {now}"
-    for shard in range(SHARDS):
+    # Of a Lease made anew only the records know the terms there were (R5).
+    for shard in set(range(SHARDS)) - deleted:
         terms = [term for one in every for of, term in one.terms if of == shard]
         assert len(terms) == len(set(terms)), "a term was given twice"
 
@@ -132,11 +150,87 @@ def test_what_a_dead_replica_held_is_taken_after_a_lease_and_not_before() -> Non
         now += 1.0
         assert now < 60
     assert now > TIMES.lease_seconds
-    while len(other.election.held) < SHARDS:
-        other.turn(leases, now)
-        now += 1.0
-        assert now < 120
+    assert len(other.election.held) == SHARDS, "who let them run out counts as dead, so that all of them are wanted"
     assert all(held.lease.term == 2 for held in other.election.held.values())
+
+
+def test_what_a_dead_replica_held_is_shared_by_the_others_within_a_lease_and_two_looks() -> None:
+    leases = Leases()
+    replicas = [Replica(f"r{number}", 100.0 * number) for number in range(3)]
+    now = 0.0
+    while now < 5 * TIMES.lease_seconds:
+        for replica in replicas:
+            replica.turn(leases, now)
+        now += TIMES.renew_seconds
+    dead = max(replicas, key=lambda replica: len(replica.election.held))
+    assert len(dead.election.held) == 2
+    replicas.remove(dead)
+    died_at = now
+    while sum(len(replica.election.held) for replica in replicas) < SHARDS:
+        for replica in replicas:
+            replica.turn(leases, now)
+        now += TIMES.renew_seconds
+    assert now - died_at <= TIMES.lease_seconds + 2 * TIMES.renew_seconds
+    assert [len(replica.election.held) for replica in replicas] == [2, 2]
+    held = [set(replica.election.held) for replica in replicas]
+    while now - died_at < 5 * TIMES.lease_seconds:
+        for replica in replicas:
+            replica.turn(leases, now)
+        now += TIMES.renew_seconds
+        # The dead one's own Lease still looks fresh for a while; nothing is set aside for it.
+        assert [set(replica.election.held) for replica in replicas] == held
+
+
+def test_one_that_comes_moves_no_more_than_its_share() -> None:
+    """Whoever has one shard more than others keeps it."""
+    leases = Leases()
+    replicas = [Replica("r1", 0.0), Replica("r2", 0.0)]
+    now = 0.0
+    while now < 5 * TIMES.lease_seconds:
+        for replica in replicas:
+            replica.turn(leases, now)
+        now += TIMES.renew_seconds
+    before = [set(replica.election.held) for replica in replicas]
+    # Its name comes first.
+    replicas.append(Replica("r0", 0.0))
+    for _ in range(3):
+        for replica in replicas:
+            replica.turn(leases, now)
+        now += TIMES.renew_seconds
+    after = [set(replica.election.held) for replica in replicas]
+    assert sum(len(had - has) for had, has in zip(before, after, strict=False)) == 1
+    assert sorted(map(len, after)) == [1, 1, 2]
+
+
+def test_one_that_is_started_again_is_not_counted_twice() -> None:
+    """Others delete what a dead one left to show that it lives, as soon as they know."""
+    leases = Leases()
+    replicas = [Replica(f"r{number}", 0.0) for number in range(3)]
+    now = 0.0
+    while now < 5 * TIMES.lease_seconds:
+        for replica in replicas:
+            replica.turn(leases, now)
+        now += TIMES.renew_seconds
+    dead = replicas.pop(0)
+    assert dead.election.held
+    died_at = now
+    while now - died_at < TIMES.lease_seconds / 2:
+        for replica in replicas:
+            replica.turn(leases, now)
+        now += TIMES.renew_seconds
+    replicas.append(Replica("again", 0.0))
+    while now - died_at <= TIMES.lease_seconds + TIMES.renew_seconds:
+        for replica in replicas:
+            replica.turn(leases, now)
+        now += TIMES.renew_seconds
+    assert sum(len(replica.election.held) for replica in replicas) == SHARDS, "the new one has not watched long enough"
+    until = now + 2 * TIMES.lease_seconds + 2 * TIMES.renew_seconds
+    while now < until:
+        for replica in replicas:
+            replica.turn(leases, now)
+        now += TIMES.renew_seconds
+    assert replica_lease_name("r0") not in leases.found
+    assert sorted(len(replica.election.held) for replica in replicas) == [1, 1, 2]
 
 
 def test_R6_a_holder_counts_from_when_it_sent_its_renewal() -> None:
@@ -179,6 +273,55 @@ def test_a_lease_that_was_deleted_or_taken_is_lost_at_once() -> None:
     leases.found[taken.name] = replace(taken, holder="b", term=9, version="99")
     replica.election.observe(list(leases.found.values()), 1.0)
     assert sorted(replica.election.held) == [0, 3]
+
+
+def test_R6_what_somebody_deleted_is_waited_out_like_any_change_and_terms_go_on() -> None:
+    """Its holder does not know yet, and acts."""
+    leases = Leases()
+    holder, other = Replica("a", 0.0), Replica("b", 0.0)
+    now = 0.0
+    while now < 3 * TIMES.lease_seconds:
+        holder.turn(leases, now)
+        other.turn(leases, now)
+        now += TIMES.renew_seconds
+    held = set(holder.election.held)
+    assert len(held) == 2
+    leases.found.clear()
+    other.turn(leases, now)
+    assert held.isdisjoint(other.election.held)
+    # The holder is away for good.
+    deleted_at = now
+    while len(other.election.held) < SHARDS:
+        other.turn(leases, now)
+        now += TIMES.renew_seconds
+        assert now - deleted_at < 3 * TIMES.lease_seconds
+    assert now - deleted_at > TIMES.lease_seconds
+    assert all(other.election.held[shard].lease.term > 1 for shard in held)
+
+
+def test_a_replica_that_shows_itself_and_takes_nothing_makes_nobody_let_go_again_and_again() -> None:
+    """One that crashes right after its start, for instance."""
+    leases = Leases()
+    replica = Replica("a", 0.0)
+    replica.turn(leases, 0.0)
+    ghost = replace(leases.found[replica_lease_name("a")], name=replica_lease_name("g"), holder="g", version="77")
+    leases.found[ghost.name] = ghost
+    now, acquired = 0.0, len(replica.terms)
+    while now < 2 * TIMES.lease_seconds:
+        now += TIMES.renew_seconds
+        replica.turn(leases, now)
+    assert len(replica.terms) - acquired <= 2, "each half of the shards moves once, and comes back"
+    assert len(replica.election.held) == SHARDS
+
+
+def test_R6_a_hold_that_ran_out_is_gained_anew_and_not_just_renewed() -> None:
+    """As after a sleep: what was dropped meanwhile must begin anew."""
+    leases = Leases()
+    replica = Replica("a", 0.0)
+    replica.turn(leases, 0.0)
+    assert replica.election.expire(11.0) == [0, 1, 2, 3]
+    replica.turn(leases, 11.0)
+    assert {held.lease.term for held in replica.election.held.values()} == {2}
 
 
 def test_released_shards_are_taken_at_once() -> None:

@@ -207,3 +207,36 @@ async def test_stopping_ends_all_work(bench: Bench) -> None:
     bench.work.stop()
     with pytest.raises(NotLed):
         await running
+
+
+async def test_what_a_late_renewal_keeps_waiting_is_still_this_replicas(bench: Bench) -> None:
+    """Nobody says that work begins anew when the renewal comes through after all."""
+    bench.gain(0, seconds=-1.0)
+    with pytest.raises(NotLed):
+        await bench.work.run(KEYS[0], _answer(1))
+    assert bench.work.keeps(KEYS[0])
+    assert not bench.work.keeps(KEYS[1])
+    bench.lose(0)
+    assert not bench.work.keeps(KEYS[0])
+
+
+async def test_a_shard_lost_while_it_is_handed_over_is_not_released_once_it_is_gained_again(bench: Bench) -> None:
+    bench.gain(0)
+    running = asyncio.create_task(bench.work.run(KEYS[0], _hang()))
+    await asyncio.sleep(0)
+    bench.work.handing_over(0)
+    bench.lose(0)
+    bench.gain(0, term=2)
+    with pytest.raises(NotLed):
+        await running
+    again = asyncio.create_task(bench.work.run(KEYS[2], _hang()))
+    await asyncio.sleep(0.1)
+    assert bench.office.released == []
+    assert not again.done()
+    again.cancel()
+
+
+async def test_R5_a_record_of_a_higher_term_that_shows_up_later_raises_the_shards(bench: Bench) -> None:
+    bench.gain(0, term=3)
+    bench.work.raise_term(KEYS[2], 9)
+    assert bench.office.raised == [(0, 9)]

@@ -25,6 +25,7 @@ from scalable_topics_operator.backends.admin.reasons import (
 )
 from scalable_topics_operator.backends.admin.retry import RetryPolicy, parse_retry_after
 from scalable_topics_operator.backends.admin.wire import ExchangeFailed, Wire
+from scalable_topics_operator.operations.acting import seconds_to_act
 from scalable_topics_operator.operations.errors import BackendError, BackendRefused, BackendUnavailable
 
 log = logging.getLogger(__name__)
@@ -290,14 +291,19 @@ class AdminHttp:
                 return True
             if self._monotonic() - self._brokers_read_at < self._settings.refresh_seconds:
                 return False
-            self._brokers_read_at = self._monotonic()
+            asked_at = self._monotonic()
             call = Call("list-brokers", "GET", _BROKERS_PATH, self._admin_url, About.CLUSTER)
             try:
                 answer = await self._wire.exchange(call, self._admin_url + call.path, self._trust.admin, credentials)
                 brokers = answer.json(call.what) if answer.status == 200 else None
             except (ExchangeFailed, BackendError) as error:
+                if not seconds_to_act(time.monotonic(), 1.0):
+                    # It says nothing about the brokers that this caller must not ask any more.
+                    return False
                 self._brokers_problem = f" (the broker list could not be read: {error})"
+                self._brokers_read_at = asked_at
                 return True
+            self._brokers_read_at = asked_at
             if isinstance(brokers, list):
                 self._trust = self._trust.with_listed(str(broker) for broker in brokers)
                 self._brokers_problem = ""
