@@ -6,6 +6,7 @@ MAKEFLAGS += --no-print-directory
 # Settings of up, down and the tests: make up NAME=mine BROKERS=2 PROFILE=rollover
 NAME ?= default
 BROKERS ?= 1
+REPLICAS ?= 3
 PROFILE ?= ordinary
 # Parallel test processes: as many as cores, and few on a cluster that shares those cores.
 UNIT_WORKERS ?= auto
@@ -33,8 +34,8 @@ status: $(ENVIRONMENT) ## Show all clusters with their processes
 	$(PYTHON) -m dev status
 
 .PHONY: demo
-demo: $(ENVIRONMENT) ## A topic from manifest to split and merge, on a cluster of its own
-	$(PYTHON) -m dev demo
+demo: $(ENVIRONMENT) ## A topic from manifest to split and merge, on a cluster of its own (REPLICAS=1|2|3)
+	$(PYTHON) -m dev demo --replicas $(REPLICAS)
 
 ##@ Checks
 .PHONY: test
@@ -115,6 +116,18 @@ show-guarantee: $(ENVIRONMENT) ## Ten minutes of traffic through layout changes:
 .PHONY: show-stalls
 show-stalls: $(ENVIRONMENT) ## How long messages wait for a hundred splits and merges, ordinary and stressed
 	$(LONG) tests/long/test_stalls.py
+
+.PHONY: show-broker-steps
+show-broker-steps: $(ENVIRONMENT) ## Unloads, and the death of one of two brokers, at every write of every operation
+	$(LONG) tests/long/test_broker_steps.py
+
+.PHONY: show-failover
+show-failover: $(ENVIRONMENT) ## Leaders killed and stopped 120 times in the middle of operations, ordinary and roll-over
+	$(LONG) tests/long/test_failover.py
+
+.PHONY: show-writes-at-rest
+show-writes-at-rest: $(ENVIRONMENT) ## What three replicas write over 10, 100 and 1,000 topics at rest
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_writes_at_rest.py
 
 .PHONY: show-control-plane-down
 show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without operator and API server

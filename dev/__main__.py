@@ -87,9 +87,9 @@ def build(_arguments: argparse.Namespace) -> int:
     return 0
 
 
-def demo(_arguments: argparse.Namespace) -> int:
+def demo(arguments: argparse.Namespace) -> int:
     """Run the demonstration."""
-    code: int = importlib.import_module("dev.demo").main()
+    code: int = importlib.import_module("dev.demo").main(arguments.replicas)
     return code
 
 
@@ -119,7 +119,9 @@ def _parser() -> argparse.ArgumentParser:
     run_parser.set_defaults(action=run)
     commands.add_parser("clean", help="stop every instance and remove it with its logs").set_defaults(action=clean)
     commands.add_parser("build", help="build and fetch what instances run").set_defaults(action=build)
-    commands.add_parser("demo", help="run the demonstration").set_defaults(action=demo)
+    demo_parser = commands.add_parser("demo", help="run the demonstration")
+    demo_parser.add_argument("--replicas", type=int, choices=(1, 2, 3), default=3, help="of the operator")
+    demo_parser.set_defaults(action=demo)
     return parser
 
 

@@ -1,12 +1,11 @@
 """`make demo`: a topic from manifest to split and merge, on a real API server and a real broker, in one go."""
 
 import json
-import os
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -24,6 +23,9 @@ from dev.errors import DevError
 from dev.instance import LocalCluster, Shape
 from dev.layout_picture import draw
 from scalable_topics.layout import SegmentLayout, TopicName, classic_segment_name, from_record
+from scalable_topics_operator.cluster.lease_record import shard_lease_name
+from scalable_topics_operator.cluster.shards import shard_of
+from tests.support.running_operator import RunningOperator
 from tests.support.stored_messages import judge, read_topics
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,10 +33,14 @@ TOPIC = "orders"
 _SUBSCRIPTION = "billing"
 _WAIT_SECONDS = 60.0
 _MESSAGES_BETWEEN_CHANGES = 500
+_NAMESPACE = "default"
+_SHARDS = 4
+_LEASE_SECONDS = 3
+_KILL_AFTER_SECONDS = 0.2
 
 
-def main() -> int:
-    """Run the demonstration on a cluster of its own and return the exit code."""
+def main(replicas: int) -> int:
+    """Run the demonstration with so many operator replicas on a cluster of its own and return the exit code."""
     if existing_cluster():
         raise DevError("the demo brings its own cluster; unset KUBECONFIG and PULSAR_ADMIN_URL first")
     console = Console(width=132, force_terminal=sys.stdout.isatty())
@@ -48,7 +54,7 @@ def main() -> int:
             f"API server {kubernetes.url}, broker {pulsar.admin_url}, up in {time.monotonic() - started:.0f} s"
         )
         demo = _Demo(console, _Kubectl(cluster.kubernetes.kubectl, kubernetes.kubeconfig), pulsar)
-        demo.run(cluster.directory / "operator.log")
+        demo.run(cluster.directory, replicas)
     finally:
         cluster.stop()
     console.rule(f"done in {time.monotonic() - started:.0f} s; everything is stopped and removed")
@@ -81,13 +87,13 @@ class _Demo:
         self._pulsar = pulsar
         self._layouts: list[SegmentLayout] = []
 
-    def run(self, log_file: Path) -> None:
+    def run(self, logs: Path, replicas: int) -> None:
         """Apply the quick start, reshape the topic, and show what became of it."""
         self._kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
         self._kubectl(
             "create", "secret", "generic", "pulsar-token", f"--from-literal=token={self._pulsar.superuser_token}"
         )
-        with _operator(self._kubectl.kubeconfig, log_file):
+        with _operators(self._kubectl.kubeconfig, logs, replicas) as operators:
             self._console.rule("kubectl apply -f examples/quickstart.yaml")
             self._console.print(self._kubectl("apply", "-f", "-", manifest=self._quickstart()).rstrip())
             self._wait("the topic is Ready", lambda: self._is_ready("scalabletopic", TOPIC))
@@ -95,9 +101,12 @@ class _Demo:
             self._show("get", "scalabletopicconnections,scalabletopics")
             self._console.rule("the topic is split and merged while an application uses it")
             with DemoTraffic(self._pulsar, TOPIC, _SUBSCRIPTION) as traffic:
-                for manifest in _documents(ROOT / "examples" / "operations.yaml"):
+                *first, last = _documents(ROOT / "examples" / "operations.yaml")
+                for manifest in first:
                     self._settle(traffic)
                     self._operate(manifest, traffic)
+                self._settle(traffic)
+                self._operate(last, traffic, operators if replicas > 1 else ())
                 self._settle(traffic)
             self._judge(traffic)
             self._console.rule("the layout, an epoch a row")
@@ -114,11 +123,19 @@ class _Demo:
                 document["spec"]["adminUrl"] = self._pulsar.admin_url
         return yaml.safe_dump_all(documents)
 
-    def _operate(self, manifest: dict[str, Any], traffic: DemoTraffic) -> None:
+    def _operate(
+        self, manifest: dict[str, Any], traffic: DemoTraffic, to_strike: Sequence[RunningOperator] = ()
+    ) -> None:
+        """Have an operation done; where there are operators to strike, the leader is killed in the middle of it."""
         name, kind = manifest["metadata"]["name"], manifest["spec"]["type"]
+        leader = self._leader(to_strike) if to_strike else None
         started = time.monotonic()
         with traffic.changing():
             self._kubectl("apply", "-f", "-", manifest=yaml.safe_dump(manifest))
+            if leader is not None:
+                time.sleep(_KILL_AFTER_SECONDS)
+                leader.kill()
+                self._console.print(f"the replica that leads {TOPIC} was killed {_KILL_AFTER_SECONDS} s after that")
             self._wait(f"{name} has ended", lambda: self._phase(name) in ("Succeeded", "Failed"))
         status = self._kubectl.object("segmentoperation", name)["status"]
         seconds = time.monotonic() - started
@@ -126,6 +143,13 @@ class _Demo:
         if status["phase"] != "Succeeded":
             raise DevError(f"{name} failed: {status['message']}")
         self._layouts.append(self._layout())
+
+    def _leader(self, operators: Sequence[RunningOperator]) -> RunningOperator:
+        """The replica that leads the topic's shard."""
+        shard = shard_of(f"topic://public/default/{TOPIC}", _SHARDS)
+        self._show("get", "leases", "-n", _NAMESPACE)
+        holder = self._kubectl.object("lease", shard_lease_name(shard))["spec"]["holderIdentity"]
+        return next(operator for operator in operators if operator.identity == holder)
 
     def _settle(self, traffic: DemoTraffic) -> None:
         """Let some ordinary traffic pass between two changes."""
@@ -217,25 +241,24 @@ def _documents(file: Path) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _operator(kubeconfig: Path, log_file: Path) -> Iterator[None]:
-    """The operator as a process of its own, ended whatever happens; its log is shown if it fails."""
-    with log_file.open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "scalable_topics_operator", "--bind-port=0"],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=os.environ | {"KUBECONFIG": str(kubeconfig)},
-        )
-        try:
-            yield
-        except DevError:
-            sys.stderr.write("".join(log_file.read_text().splitlines(keepends=True)[-30:]))
-            raise
-        finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+def _operators(kubeconfig: Path, logs: Path, replicas: int) -> Iterator[Sequence[RunningOperator]]:
+    """Replicas of the operator, ended whatever happens; their logs are shown if something fails."""
+    flags = (f"--shards={_SHARDS}", f"--lease-seconds={_LEASE_SECONDS}")
+    operators = [
+        RunningOperator(kubeconfig, _NAMESPACE, logs / f"operator-{number}.log", flags) for number in range(replicas)
+    ]
+    try:
+        for operator in operators:
+            operator.launch()
+        for operator in operators:
+            operator.wait_until_working()
+        yield operators
+        for operator in operators:
+            operator.stop()
+    except DevError:
+        for operator in operators:
+            sys.stderr.write("".join(operator.log_text().splitlines(keepends=True)[-30:]))
+        raise
+    finally:
+        for operator in operators:
+            operator.kill()

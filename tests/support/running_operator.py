@@ -45,6 +45,7 @@ class RunningOperator:
         )
         self._process: subprocess.Popen[bytes] | None = None
         self._read_from = 0
+        self._identity = ""
 
     def start(self) -> None:
         """Start it and wait until it has listed all objects. From a coroutine, call it in a thread."""
@@ -53,6 +54,7 @@ class RunningOperator:
 
     def launch(self) -> None:
         """Start it."""
+        self._identity = ""
         self._read_from = self.log_file.stat().st_size if self.log_file.exists() else 0
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
@@ -110,15 +112,28 @@ class RunningOperator:
     @property
     def metrics_url(self) -> str:
         """Base URL of its metrics and health page."""
-        for line in self._new_log().splitlines():
-            message = json.loads(line)["message"] if line.startswith("{") else line
-            if message.startswith("metrics and health on "):
-                return "http://" + message.removeprefix("metrics and health on ")
-        raise RuntimeError("the operator has not said where its metrics are")
+        return "http://" + self._said("metrics and health on ")
+
+    @property
+    def identity(self) -> str:
+        """What it calls itself in Leases; empty while it has not said so."""
+        if not self._identity:
+            self._identity = self._said("standing for election as ", otherwise="")
+        return self._identity
 
     def log_text(self) -> str:
         """All it has logged, over all its lives."""
         return self.log_file.read_text()
+
+    def _said(self, beginning: str, otherwise: str | None = None) -> str:
+        """The rest of the first message in this life that begins so."""
+        for line in self._new_log().splitlines():
+            message = json.loads(line)["message"] if line.startswith("{") and line.endswith("}") else line
+            if message.startswith(beginning):
+                return str(message.removeprefix(beginning))
+        if otherwise is None:
+            raise RuntimeError(f"the operator has not said {beginning!r} yet")
+        return otherwise
 
     def _new_log(self) -> str:
         return self.log_file.read_bytes()[self._read_from :].decode()
