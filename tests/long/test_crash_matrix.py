@@ -15,6 +15,7 @@ from tests.support.proxied_operator import ProxiedOperator
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 _SUMMARY, _STEPS = "Cases", "Steps"
+_LATE_SECONDS = 60.0
 CASES = [(kind, death) for kind in STEPS for death in Death]
 
 
@@ -38,7 +39,7 @@ async def test_work_survives_the_death_of_the_operator_at_every_step(
     bench: ProxiedOperator, seconds_of: dict[tuple[Kind, Death], float], kind: Kind, death: Death
 ) -> None:
     started = time.monotonic()
-    await survive(bench, [(kind, step) for step in STEPS[kind]], death)
+    await survive(bench, [(kind, step) for step in STEPS[kind]], death, late_seconds=_LATE_SECONDS)
     seconds_of[kind, death] = time.monotonic() - started
 
 
@@ -49,7 +50,8 @@ def _summary(seconds: dict[tuple[Kind, Death], float]) -> list[str]:
         f"All {deaths} cases ended well. The operator reaches the API server and the brokers only through proxies.",
         "On one topic for each step of a kind of work, the write of that step is held; when all are, the operator is",
         "killed with SIGKILL and another process is started. *before*: the held writes never arrive. *after*: they",
-        "take effect and their replies find nobody. *late*: they arrive only after the next process has finished.",
+        "take effect and their replies find nobody. *late*: they arrive only after the next process has finished,",
+        f"{_LATE_SECONDS:.0f} s after the death or later.",
         "",
         "Checked for each: the SegmentOperation has succeeded (the topic is Ready, or gone), once, under the ids its",
         "journal reserved; brokers and record hold the same segments in the same states; every segment has every",

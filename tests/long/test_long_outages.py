@@ -26,11 +26,12 @@ from tests.support.outages import (
 )
 
 _BROKER_SECONDS = 60.0
-_API_SECONDS = 20.0
+_API_SECONDS = 60.0
 _WATCH_RECOVERY_SECONDS = 120.0
 _NO_RELIST = ("--relist-seconds=3600", "--drift-seconds=3600", "--prune-seconds=3600")
 _OTHER_UP = 'scalable_topics_connection_up{name="other"'
 _API_REFUSED, _API_RESTARTED, _SILENT = "API server unreachable", "API server restarted", "Watches fall silent"
+_BOTH = "Broker and API server gone together"
 
 
 def _broker_part(moment: Moment) -> str:
@@ -43,7 +44,7 @@ def evidence() -> Iterator[Evidence]:
         "outages.md",
         "Outages in the middle of a split",
         "make show-broker-outage",
-        (_broker_part(BEFORE_THE_SEAL), _broker_part(AT_THE_SEAL), _API_REFUSED, _API_RESTARTED, _SILENT),
+        (_broker_part(BEFORE_THE_SEAL), _broker_part(AT_THE_SEAL), _API_REFUSED, _API_RESTARTED, _BOTH, _SILENT),
     )
     yield page
     page.write()
@@ -107,6 +108,27 @@ async def test_a_split_survives_a_restart_of_the_api_server(
         bench, lambda: asyncio.to_thread(cluster.kubernetes.stop), come_back
     )
     evidence.show(_API_RESTARTED, *_api_lines(report, "etcd and the API server were stopped and started again"))
+
+
+@pytest.mark.timeout(600)
+async def test_a_split_survives_a_minute_without_broker_and_api_server(
+    local_cluster: Callable[[Shape], LocalCluster], proxied: MakeProxied, evidence: Evidence
+) -> None:
+    cluster = await asyncio.to_thread(local_cluster, Shape(kubernetes=False, brokers=1))
+    bench = await proxied(cluster.pulsar.access, flags=_NO_RELIST)
+
+    async def stop() -> None:
+        await bench.kube.refuse()
+        await asyncio.to_thread(cluster.pulsar.stop_broker, 0)
+
+    async def come_back() -> None:
+        await change_behind_its_back(bench)
+        await asyncio.sleep(_BROKER_SECONDS)
+        await bench.kube.listen()
+        await asyncio.to_thread(cluster.pulsar.start_broker, 0)
+
+    report = await api_server_goes_in_the_middle_of_a_split(bench, stop, come_back)
+    evidence.show(_BOTH, *_api_lines(report, "the broker was stopped and the API server could not be reached"))
 
 
 @pytest.mark.timeout(600)

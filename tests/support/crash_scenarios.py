@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -43,11 +44,14 @@ _ACTIVE_RANGES = {
 _MADE_SEGMENT = re.compile(r"-segment-[0-9a-f]{4}-[0-9a-f]{4}-(\d+)$")
 
 
-async def survive(bench: ProxiedOperator, steps: Sequence[tuple[Kind, Step]], death: Death) -> None:
+async def survive(
+    bench: ProxiedOperator, steps: Sequence[tuple[Kind, Step]], death: Death, *, late_seconds: float = 0.0
+) -> None:
     """Kill the operator once while it is at all of these steps, each on a topic of its own.
 
     Starts another and checks that all the work is done as if nothing had been. Steps of a roll-back are reached
-    through an earlier death, so that they come alone.
+    through an earlier death, so that they come alone. What arrives late does so when the work has been done, and no
+    sooner than `late_seconds` after the death.
     """
     cases = [Case(Scenario.of(kind, bench), step) for kind, step in steps]
     rolling_back = {kind for kind, _ in steps} == {Kind.ROLLBACK}
@@ -71,11 +75,35 @@ async def survive(bench: ProxiedOperator, steps: Sequence[tuple[Kind, Step]], de
             case.hold.drop()
         elif death is Death.AFTER:
             case.hold.released.set()
+    died_at = time.monotonic()
     await bench.start()
     await _each(cases, lambda case: case.scenario.until_done())
     if death is Death.LATE:
+        await asyncio.sleep(max(0.0, died_at + late_seconds - time.monotonic()))
         await _each(cases, _arrive_late)
     await _each(cases, lambda case: case.scenario.verify())
+
+
+async def endure(
+    bench: ProxiedOperator, steps: Sequence[tuple[Kind, Step]], disturb: Callable[[], Awaitable[None]]
+) -> None:
+    """Disturb the servers once while the operator is at all of these steps, each on a topic of its own.
+
+    The held writes go on when `disturb` returns. Checks that all the work is done as if nothing had been.
+    """
+    cases = [Case(Scenario.of(kind, bench), step) for kind, step in steps]
+    await bench.start()
+    process = bench.operator.pid
+    await _each(cases, lambda case: case.scenario.prepare())
+    await _each(cases, lambda case: case.arm(Death.BEFORE, case.step))
+    await _each(cases, lambda case: case.scenario.ask())
+    await _each(cases, lambda case: case.reach())
+    await disturb()
+    for case in cases:
+        case.hold.released.set()
+    await _each(cases, lambda case: case.scenario.until_done())
+    await _each(cases, lambda case: case.scenario.verify())
+    assert bench.operator.pid == process, "nobody helped"
 
 
 @dataclass(slots=True)

@@ -75,7 +75,7 @@ async def proxied_operator(
         await create_namespace(kube, namespace)
         world = await make_world(kube, view, pulsar, namespace, admin_proxy.url, limits=_PATIENT)
         kubeconfig = folder / f"{namespace}.kubeconfig"
-        kubeconfig.write_text(_kubeconfig(kube_proxy.url))
+        kubeconfig.write_text(proxy_kubeconfig(kube_proxy.url))
         operator = RunningOperator(kubeconfig, namespace, folder / f"{namespace}.log", flags)
         try:
             yield ProxiedOperator(world, operator, kube_proxy, admin_proxy)
@@ -83,8 +83,8 @@ async def proxied_operator(
             operator.kill()
 
 
-def _kubeconfig(server: str) -> str:
-    """Without credentials: the proxy adds its own."""
+def proxy_kubeconfig(server: str) -> str:
+    """A kubeconfig for a proxy, without credentials: the proxy adds its own."""
     name = "proxy"
     return yaml.safe_dump(
         {

@@ -6,82 +6,33 @@ import asyncio
 import os
 import signal
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics_operator.cluster.kube_client import KubeClient
-from scalable_topics_operator.cluster.lease_record import LEASES, SHARD, LeaseRecord
+from scalable_topics_operator.cluster.kube_login import load_endpoint
+from scalable_topics_operator.cluster.lease_record import LEASES
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
+from scalable_topics_operator.cluster.shards import shard_of
 from tests.support import manifests
+from tests.support.fault_proxy import FaultProxy
+from tests.support.metrics import until_metric
+from tests.support.proxied_operator import proxy_kubeconfig
 from tests.support.pulsar_view import PulsarView
-from tests.support.running_operator import RunningOperator
-from tests.support.waiting import eventually
-from tests.support.world import World, phase
+from tests.support.replicas import LEASE_SECONDS, SHARDS, Replicas, replicas
+from tests.support.running_operator import FAST_FLAGS, RunningOperator
+from tests.support.world import phase
 from tests.support.world_making import create_namespace, make_world, random_name
-
-_LEASE_SECONDS = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class Replicas:
-    """Some replicas of one installation, and the world they work in."""
-
-    operators: list[RunningOperator]
-    world: World
-
-    async def shards(self) -> dict[int, LeaseRecord]:
-        """The shards' Leases."""
-        bodies = await self.world.kube.list_all(LEASES, self.world.namespace)
-        leases = [LeaseRecord.parse(body) for body in bodies]
-        return {lease.shard: lease for lease in leases if lease is not None and lease.part == SHARD}
-
-    async def until_shared(self) -> dict[int, str]:
-        """Wait until every shard has a holder and the living share them evenly; answers the holders."""
-        living = sum(operator.running for operator in self.operators)
-
-        async def holders() -> dict[int, str]:
-            return {shard: lease.holder for shard, lease in (await self.shards()).items()}
-
-        def is_even(found: dict[int, str]) -> bool:
-            counts = Counter(found.values())
-            return (
-                len(found) == 4
-                and "" not in counts
-                and len(counts) == living
-                and max(counts.values()) <= -(-4 // living)
-            )
-
-        return await eventually(holders, is_even, within_seconds=60, what="the shards are evenly shared")
-
-
-@asynccontextmanager
-async def replicas(
-    count: int, kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, access: KubernetesAccess, folder: Path
-) -> AsyncIterator[Replicas]:
-    """Start so many; they are killed at the end."""
-    namespace = random_name("replicas")
-    await create_namespace(kube, namespace)
-    world = await make_world(kube, view, pulsar, namespace)
-    operators = [RunningOperator(access.kubeconfig, namespace, folder / f"{number}.log") for number in range(count)]
-    try:
-        await asyncio.gather(*(asyncio.to_thread(operator.start) for operator in operators))
-        yield Replicas(operators, world)
-    finally:
-        for operator in operators:
-            operator.kill()
 
 
 @pytest.fixture
 async def three(
     kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path: Path
 ) -> AsyncIterator[Replicas]:
-    async with replicas(3, kube, view, pulsar, kube_environment, tmp_path) as found:
+    async with replicas(3, kube, view, pulsar, kube_environment.kubeconfig, tmp_path) as found:
         yield found
 
 
@@ -106,7 +57,7 @@ async def test_a_clean_shutdown_takes_two_seconds_at_most_and_others_take_over_a
     left = time.monotonic()
     await three.until_shared()
     # Renewals come every fifth of a lease; nobody had to wait for one to run out.
-    assert time.monotonic() - left < _LEASE_SECONDS
+    assert time.monotonic() - left < LEASE_SECONDS
 
 
 async def test_R6_work_goes_on_when_leaders_die_or_are_stopped_in_the_middle(three: Replicas) -> None:
@@ -121,7 +72,7 @@ async def test_R6_work_goes_on_when_leaders_die_or_are_stopped_in_the_middle(thr
     await asyncio.sleep(0.5)
     three.operators[0].kill()
     os.kill(three.operators[1].pid, signal.SIGSTOP)
-    await asyncio.sleep(2 * _LEASE_SECONDS)
+    await asyncio.sleep(2 * LEASE_SECONDS)
     os.kill(three.operators[1].pid, signal.SIGCONT)
     for body in await asyncio.gather(*running):
         assert phase(body) == "Succeeded"
@@ -159,6 +110,67 @@ async def test_R5_a_lease_made_anew_gets_a_term_above_an_open_journal(three: Rep
     await three.until_shared()
     await three.world.apply(manifests.topic("anew", f"{three.world.pulsar_namespace}/anew"))
     await three.world.until_ready("anew", within_seconds=60)
+
+
+async def test_R5_a_record_of_a_higher_term_is_worked_on_under_a_higher_one(three: Replicas) -> None:
+    """A status may come from a cluster whose Leases had been taken more often."""
+    world = three.world
+    await world.apply(manifests.topic("higher", f"{world.pulsar_namespace}/higher", initial=2))
+    status = (await world.until_ready("higher"))["status"]
+    await three.until_shared()
+    operation = {
+        "id": "gone",
+        "kind": "Split",
+        "step": "Creating",
+        "term": 50,
+        "parents": [0],
+        "children": [{"id": 2, "range": "0000-3fff", "buckets": 1}, {"id": 3, "range": "4000-7fff", "buckets": 1}],
+        "subscriptions": [],
+        "startedAt": "2026-01-01T00:00:00Z",
+        "request": {"kind": "SegmentOperation", "name": "gone", "uid": "gone"},
+        "nextSegmentId": 4,
+    }
+    layout = {**status["layout"], "nextSegmentId": 4}
+    await world.set_status("higher", {"layout": layout, "operation": operation})
+    await world.until(
+        TOPICS, "higher", lambda body: not body["status"].get("operation"), what="has rolled back", within_seconds=60
+    )
+    await world.until_ready("higher")
+    shard = shard_of(str(world.topic_name("higher")), SHARDS)
+    assert (await three.shards())[shard].term > 50
+
+
+async def test_A1_25719_a_new_leader_that_has_not_heard_of_a_deletion_does_not_undo_it(
+    kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path: Path
+) -> None:
+    """Its watch is late; what it still sees was deleted by the leader before it."""
+    namespace = random_name("late")
+    await create_namespace(kube, namespace)
+    world = await make_world(kube, view, pulsar, namespace)
+    endpoint = load_endpoint()
+    async with FaultProxy(endpoint.server, endpoint.ssl_context, endpoint.headers) as proxy:
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(proxy_kubeconfig(proxy.url))
+        first = RunningOperator(kube_environment.kubeconfig, namespace, tmp_path / "first.log")
+        late = RunningOperator(kubeconfig, namespace, tmp_path / "late.log", (*FAST_FLAGS, "--relist-seconds=3600"))
+        try:
+            await asyncio.to_thread(first.start)
+            await world.apply(
+                manifests.topic("gone", f"{world.pulsar_namespace}/gone", initial=2, deletionPolicy="Delete")
+            )
+            await world.until_ready("gone")
+            await asyncio.to_thread(late.start)
+            await proxy.silence_streams(3)
+            await world.delete(TOPICS, "gone")
+            await world.until_gone(TOPICS, "gone")
+            await asyncio.to_thread(first.stop)
+            await until_metric(late, "scalable_topics_shards_held", lambda held: held == SHARDS)
+            await until_metric(late, 'scalable_topics_reconciles_total{kind="scalabletopics"', bool)
+            assert await world.segment_topics("gone") == []
+            assert not await view.exists(world.topic_name("gone").persistent)
+        finally:
+            for operator in (first, late):
+                operator.kill()
 
 
 async def test_R4_a_replica_with_another_number_of_shards_refuses_to_lead(
