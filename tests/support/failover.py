@@ -98,11 +98,17 @@ class Outcome:
         assert not self.orphans, self.orphans
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Topic:
     name: str
     application: Application
     recorder: Recorder
+    recording: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def record_sealed(self) -> None:
+        """Read what was sealed. One at a time: what one has read may be pruned while another still reads it."""
+        async with self.recording:
+            await self.recorder.record_sealed()
 
 
 _Asked: TypeAlias = tuple[_Topic, str, str]
@@ -177,7 +183,7 @@ class Failover:
         prunes = self._is_pruning
         if prunes:
             # What is sealed is free to go once it was read.
-            await asyncio.gather(*(topic.recorder.record_sealed() for topic in self._topics))
+            await asyncio.gather(*(topic.record_sealed() for topic in self._topics))
         running = []
         for number, topic in enumerate(self._topics):
             wanted = RESHAPES[(self._round + number) % _TOPICS]
@@ -258,7 +264,7 @@ class Failover:
         while True:
             await asyncio.sleep(_RECORD_EVERY_SECONDS)
             for topic in self._topics:
-                await topic.recorder.record_sealed()
+                await topic.record_sealed()
 
     async def _judge(self, topic: _Topic, outcome: Outcome) -> None:
         await self._world.until_ready(topic.name, within_seconds=_DONE_SECONDS)
