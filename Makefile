@@ -122,7 +122,7 @@ show-broker-steps: $(ENVIRONMENT) ## Unloads, and the death of one of two broker
 	$(LONG) tests/long/test_broker_steps.py
 
 .PHONY: show-failover
-show-failover: $(ENVIRONMENT) ## Leaders killed and stopped 120 times in the middle of operations, ordinary and roll-over
+show-failover: $(ENVIRONMENT) ## Leaders killed and stopped 135 times in the middle of operations, ordinary and roll-over
 	$(LONG) tests/long/test_failover.py
 
 .PHONY: show-writes-at-rest

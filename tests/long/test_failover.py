@@ -20,9 +20,10 @@ from tests.support.failover import KINDS, Blow, Failover, Outcome, Struck, steps
 from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import LEASE_SECONDS, replicas
 
-# Of four rounds three ask for a split, a merge and a rebucket each, and one for three prunes: 60 and 30 of each kind.
-_KILLS = int(os.environ.get("FAILOVER_KILLS", "80"))
-_STOPS = int(os.environ.get("FAILOVER_STOPS", "40"))
+# Of four rounds three ask for a split, a merge and a rebucket each, and one for three prunes: more than 60 and 30 of
+# each kind.
+_KILLS = int(os.environ.get("FAILOVER_KILLS", "90"))
+_STOPS = int(os.environ.get("FAILOVER_STOPS", "45"))
 _SEED = int(os.environ.get("FAILOVER_SEED", "5"))
 _PART = "What was seen"
 _REPLICAS = 3
