@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.integration.crds import common_rows
 from tests.integration.crds.rows import Table
 
@@ -132,5 +134,14 @@ common_rows.namespace_name(_TABLE, f"{_MAPPINGS}[].namespace")
 
 common_rows.conditions(_TABLE)
 _TABLE.one_of("status.backend", "Classic", "Native")
+
+
+def _orphan(name: str) -> dict[str, Any]:
+    return {"topic": f"topic://acme/shop/{name}", "segments": 1, "owner": "shop/orders"}
+
+
+_TABLE.most_entries("status.orphans", 20, lambda index: _orphan(f"left-{index}"))
+_TABLE.unique("status.orphans", [_orphan("a"), _orphan("b"), _orphan("a")], "topic")
+_TABLE.required(*(f"status.orphans[].{name}" for name in ("topic", "segments", "owner")))
 
 ROWS = _TABLE.rows
