@@ -161,6 +161,7 @@ def test_every_answer_becomes_the_error_that_tells_what_to_do(
         (500, "Topic policies cache initialization for namespace t/n was aborted because the cached state was cleared"),
         (500, "Attempting to subscribe to a fenced topic"),
         (500, "Topic[persistent://t/n/x] is fenced, can not unload subscription s now"),
+        (412, "Failed for Subscription Busy: Failed to fence subscription"),
         (409, "Concurrent modification"),
         (500, "BadVersionException"),
         (

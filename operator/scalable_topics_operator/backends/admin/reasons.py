@@ -32,6 +32,7 @@ _TRANSIENT = re.compile(
     r"being unloaded|is unloading|not owned|not served by|find (?:the )?owner|acquire ownership|redo the lookup|"
     r"service unit is not ready|serviceunitnotready|pulsar service is not ready|not ready for acquiring|"
     r"topic is (?:temporarily unavailable|fenced|(?:already )?closed|being)|fenced topic|fencedexception|is fenced|"
+    r"failed to fence subscription|"
     r"is being (?:deleted|transferred|closed|created)|already (?:been )?closed|unable to persist|"
     r"topic policies cache|last message id was failed|concurrent modification|bad ?version|session ?expired|"
     r"connection ?loss|too many requests|timed ?out|timeoutexception|no (?:available )?brokers?\b",
