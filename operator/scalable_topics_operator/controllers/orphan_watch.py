@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from scalable_topics.layout import TopicName
@@ -12,9 +13,10 @@ from scalable_topics_operator.api.connection import MOST_ORPHANS_SHOWN
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.installation import Installation
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
-from scalable_topics_operator.cluster.kube_errors import KubeError, KubeForbidden, KubeNotFound
-from scalable_topics_operator.cluster.resources import CONNECTIONS, TOPICS
+from scalable_topics_operator.cluster.kube_errors import KubeError
+from scalable_topics_operator.cluster.resources import CONNECTIONS
 from scalable_topics_operator.cluster.status_store import StaleStatus, StatusStore
+from scalable_topics_operator.controllers.claim_owner import owner_alive
 from scalable_topics_operator.controllers.connections import ConnectionController, ConnectionHandle
 from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
@@ -96,7 +98,7 @@ class OrphanWatch:
             self._where(key, handle),
             is_ours=self._is_ours,
             is_declared=lambda topic: self._is_declared(topic, handle),
-            owner_alive=self._owner_alive,
+            owner_alive=partial(owner_alive, self._kube),
         )
         body = self._cache.get(key)
         if body is None:
@@ -126,16 +128,6 @@ class OrphanWatch:
             if other.probe.cluster_id == handle.probe.cluster_id:
                 return True
         return False
-
-    async def _owner_alive(self, claim: Claim) -> bool:
-        try:
-            owner = await self._kube.get(TOPICS, claim.resource_namespace, claim.resource_name)
-        except KubeNotFound:
-            return False
-        except KubeForbidden:
-            # In a namespace that is not watched: not ours to judge.
-            return True
-        return bool(owner["metadata"]["uid"] == claim.resource_uid)
 
     async def _tell(self, body: Body, orphans: Sequence[Orphan]) -> None:
         store = StatusStore(self._kube, CONNECTIONS, body, self._observe)

@@ -11,9 +11,10 @@ from typing import Any
 from scalable_topics.layout import LayoutError
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
-from scalable_topics_operator.cluster.kube_errors import KubeForbidden, KubeNotFound
+from scalable_topics_operator.cluster.kube_errors import KubeNotFound
 from scalable_topics_operator.cluster.resources import FINALIZER, TOPICS
 from scalable_topics_operator.cluster.status_store import StatusStore
+from scalable_topics_operator.controllers.claim_owner import owner_alive
 from scalable_topics_operator.controllers.conditions import Standing, find_condition, holds
 from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
@@ -40,7 +41,6 @@ from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.drift import repair_drift
 from scalable_topics_operator.operations.errors import BackendError, BackendRefused, BackendUnavailable
 from scalable_topics_operator.operations.journal import OperationKind, Request, Step, SubscriptionPhase
-from scalable_topics_operator.operations.protocols import Claim
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
 from scalable_topics_operator.operations.reshape import advance_reshape, open_reshape
 from scalable_topics_operator.operations.subscriptions import settle_subscriptions
@@ -177,8 +177,8 @@ class TopicReconciler:
 
     async def _establish(self, work: TopicWork) -> None:
         name = await work.ctx.backend.read_name(work.topic)
-        owner_alive = name.claim is not None and await self._owner_alive(name.claim)
-        judgement = judge_name(name, work.ctx.claim, owner_alive=owner_alive, adopt=work.ctx.intent.adopt)
+        alive = name.claim is not None and await owner_alive(self._kube, name.claim)
+        judgement = judge_name(name, work.ctx.claim, owner_alive=alive, adopt=work.ctx.intent.adopt)
         if judgement.verdict is Verdict.ADOPTABLE and (why := self._maker.why_forbidden(work, "Adopt")):
             raise Stuck(Standing.stuck("NotAllowed", why))
         await establish(work.ctx, judgement, work.request)
@@ -192,16 +192,6 @@ class TopicReconciler:
             or self._operations.pending(work.key)
             or (layout is not None and desired not in (None, len(layout.active)))
         )
-
-    async def _owner_alive(self, claim: Claim) -> bool:
-        try:
-            owner = await self._kube.get(TOPICS, claim.resource_namespace, claim.resource_name)
-        except KubeNotFound:
-            return False
-        except KubeForbidden:
-            # Not ours to see; taken for alive, so that nothing is taken away from it.
-            return True
-        return bool(owner["metadata"]["uid"] == claim.resource_uid)
 
     async def _finish_operations(self, work: TopicWork) -> None:
         """Take an open journal to its end, then tell the SegmentOperations it was about."""
