@@ -141,11 +141,13 @@ class Election:
     def decide(self, now_seconds: float) -> list[Write]:
         """What else to write now."""
         writes = self._presence(now_seconds)
-        share = self._share(now_seconds)
-        self._plan_hand_over(share, now_seconds)
+        replicas = self._replicas(now_seconds)
+        share = self._share(replicas)
+        if len(replicas) > 1 and now_seconds >= self._keeps_until_seconds:
+            self._plan_hand_over(share)
         wanted = share - len(self.held)
         # Each begins elsewhere, so that those who share what a dead one held do not all reach for the same shard.
-        first = self._replicas(now_seconds).index(self._identity)
+        first = replicas.index(self._identity)
         for shard in sorted(range(self._shards), key=lambda shard: (shard - first) % self._shards):
             lease = self._free(shard, now_seconds, is_wanted=wanted > 0)
             if lease is not None:
@@ -185,9 +187,8 @@ class Election:
 
     def raise_term(self, shard: int, above: int) -> None:
         """Records of a shard carry a higher term than its Lease, which was made anew (R5): acquire it again."""
-        self._lowest_terms[shard] = max(above, self._lowest_terms.get(shard, 0))
-        if shard in self.held:
-            del self.held[shard]
+        self._note_term(shard, above)
+        self.held.pop(shard, None)
 
     def _presence(self, now_seconds: float) -> list[Write]:
         mine = replica_lease_name(self._identity)
@@ -198,7 +199,7 @@ class Election:
             lease = LeaseRecord(mine, REPLICA, self._identity, 0, 2 * self._times.lease_seconds, version)
             writes.append(Write(Purpose.PRESENCE, lease))
         for name, other in self._seen.items():
-            gone_seconds = _FORGET_AFTER_LEASES * max(other.lease.duration_seconds, self._times.lease_seconds)
+            gone_seconds = _FORGET_AFTER_LEASES * self._counts_seconds(other.lease)
             is_dead = self._is_dead(name, other) or now_seconds - other.since_seconds > gone_seconds
             if other.lease.part == REPLICA and name != mine and is_dead:
                 writes.append(Write(Purpose.FORGET, other.lease))
@@ -227,15 +228,14 @@ class Election:
         if not self._is_first_look or found:
             for name in map(shard_lease_name, range(self._shards)):
                 if name not in found and name not in self._seen:
-                    missing = LeaseRecord(name, SHARD, "", 0, self._times.lease_seconds)
-                    self._seen[name] = _Seen(missing, now_seconds)
+                    self._seen[name] = _Seen(self._never_taken(name), now_seconds)
         self._is_first_look = False
 
     def _vanished(self, name: str, now_seconds: float) -> None:
         """Somebody deleted a Lease: its holder may not know yet, so that it counts as changed, and goes on counting."""
         seen = self._seen[name]
         if seen.lease.part == SHARD:
-            self._lowest_terms[seen.lease.shard] = max(seen.lease.term, self._lowest_terms.get(seen.lease.shard, 0))
+            self._note_term(seen.lease.shard, seen.lease.term)
             if seen.lease.version:
                 holder = seen.lease.holder
                 if holder == self._identity and seen.lease.shard not in self.held:
@@ -244,6 +244,10 @@ class Election:
                 self._seen[name] = _Seen(replace(seen.lease, holder=holder, version=""), now_seconds)
         else:
             del self._seen[name]
+
+    def _note_term(self, shard: int, term: int) -> None:
+        """Acquire a shard above this term from now on (R5)."""
+        self._lowest_terms[shard] = max(term, self._lowest_terms.get(shard, 0))
 
     def _note_dead(self, now_seconds: float) -> None:
         for seen in list(self._seen.values()):
@@ -254,20 +258,24 @@ class Election:
         self._dead = {name: version for name, version in self._dead.items() if name in self._seen}
 
     def _has_run_out(self, seen: _Seen, now_seconds: float) -> bool:
-        patience_seconds = max(seen.lease.duration_seconds, self._times.lease_seconds)
-        return now_seconds - seen.since_seconds >= patience_seconds
+        return now_seconds - seen.since_seconds >= self._counts_seconds(seen.lease)
 
-    def _share(self, now_seconds: float) -> int:
+    def _counts_seconds(self, lease: LeaseRecord) -> float:
+        """How long after its last change a Lease counts: by its own word, and by what this replica is set to."""
+        return max(lease.duration_seconds, self._times.lease_seconds)
+
+    def _never_taken(self, name: str) -> LeaseRecord:
+        return LeaseRecord(name, SHARD, "", 0, self._times.lease_seconds)
+
+    def _share(self, replicas: Sequence[str]) -> int:
         holders = Counter(seen.lease.holder for seen in self._seen.values() if seen.lease.part == SHARD)
         # Who has more than others keeps it, so that as little as possible moves.
-        replicas = sorted(self._replicas(now_seconds), key=lambda replica: (-holders[replica], replica))
-        least, more = divmod(self._shards, len(replicas))
-        return least + (1 if replicas.index(self._identity) < more else 0)
+        ordered = sorted(replicas, key=lambda replica: (-holders[replica], replica))
+        least, more = divmod(self._shards, len(ordered))
+        return least + (1 if ordered.index(self._identity) < more else 0)
 
-    def _plan_hand_over(self, share: int, now_seconds: float) -> None:
-        """Hand over what is too much, but only to others that live."""
-        if len(self._replicas(now_seconds)) == 1 or now_seconds < self._keeps_until_seconds:
-            return
+    def _plan_hand_over(self, share: int) -> None:
+        """Hand over what is too much."""
         staying = sorted(shard for shard, held in self.held.items() if not held.handing_over)
         for shard in staying[share:]:
             self.held[shard].handing_over = True
@@ -283,11 +291,11 @@ class Election:
         name = shard_lease_name(shard)
         seen = self._seen.get(name)
         if seen is None:
-            return self._mine(LeaseRecord(name, SHARD, "", 0, self._times.lease_seconds)) if is_wanted else None
+            return self._mine(self._never_taken(name)) if is_wanted else None
         lease = seen.lease
         patience_seconds = 0.0 if is_wanted else self._times.renew_seconds
         if lease.holder != self._identity and (lease.holder or not lease.version):
-            patience_seconds += max(lease.duration_seconds, self._times.lease_seconds)
+            patience_seconds += self._counts_seconds(lease)
         if now_seconds - seen.since_seconds < patience_seconds:
             return None
         return self._mine(lease)

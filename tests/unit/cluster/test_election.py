@@ -88,6 +88,13 @@ class Replica:
         self.election.expire(self.clock(now))
 
 
+def all_turn(replicas: list[Replica], leases: Leases, now: float) -> float:
+    """Everybody looks once; answers when they look next."""
+    for replica in replicas:
+        replica.turn(leases, now)
+    return now + TIMES.renew_seconds
+
+
 @given(seed=st.integers(0, 2**32), replicas=st.integers(1, 4), trouble=st.sampled_from([0.0, 0.1, 0.4]))
 def test_R6_no_shard_has_two_leaders_and_terms_rise(seed: int, replicas: int, trouble: float) -> None:
     """Processes stop for a while, die, are born, and lose requests and replies; somebody deletes Leases."""
@@ -159,24 +166,18 @@ def test_what_a_dead_replica_held_is_shared_by_the_others_within_a_lease_and_two
     replicas = [Replica(f"r{number}", 100.0 * number) for number in range(3)]
     now = 0.0
     while now < 5 * TIMES.lease_seconds:
-        for replica in replicas:
-            replica.turn(leases, now)
-        now += TIMES.renew_seconds
+        now = all_turn(replicas, leases, now)
     dead = max(replicas, key=lambda replica: len(replica.election.held))
     assert len(dead.election.held) == 2
     replicas.remove(dead)
     died_at = now
     while sum(len(replica.election.held) for replica in replicas) < SHARDS:
-        for replica in replicas:
-            replica.turn(leases, now)
-        now += TIMES.renew_seconds
+        now = all_turn(replicas, leases, now)
     assert now - died_at <= TIMES.lease_seconds + 2 * TIMES.renew_seconds
     assert [len(replica.election.held) for replica in replicas] == [2, 2]
     held = [set(replica.election.held) for replica in replicas]
     while now - died_at < 5 * TIMES.lease_seconds:
-        for replica in replicas:
-            replica.turn(leases, now)
-        now += TIMES.renew_seconds
+        now = all_turn(replicas, leases, now)
         # The dead one's own Lease still looks fresh for a while; nothing is set aside for it.
         assert [set(replica.election.held) for replica in replicas] == held
 
@@ -187,16 +188,12 @@ def test_one_that_comes_moves_no_more_than_its_share() -> None:
     replicas = [Replica("r1", 0.0), Replica("r2", 0.0)]
     now = 0.0
     while now < 5 * TIMES.lease_seconds:
-        for replica in replicas:
-            replica.turn(leases, now)
-        now += TIMES.renew_seconds
+        now = all_turn(replicas, leases, now)
     before = [set(replica.election.held) for replica in replicas]
     # Its name comes first.
     replicas.append(Replica("r0", 0.0))
     for _ in range(3):
-        for replica in replicas:
-            replica.turn(leases, now)
-        now += TIMES.renew_seconds
+        now = all_turn(replicas, leases, now)
     after = [set(replica.election.held) for replica in replicas]
     assert sum(len(had - has) for had, has in zip(before, after, strict=False)) == 1
     assert sorted(map(len, after)) == [1, 1, 2]
@@ -208,27 +205,19 @@ def test_one_that_is_started_again_is_not_counted_twice() -> None:
     replicas = [Replica(f"r{number}", 0.0) for number in range(3)]
     now = 0.0
     while now < 5 * TIMES.lease_seconds:
-        for replica in replicas:
-            replica.turn(leases, now)
-        now += TIMES.renew_seconds
+        now = all_turn(replicas, leases, now)
     dead = replicas.pop(0)
     assert dead.election.held
     died_at = now
     while now - died_at < TIMES.lease_seconds / 2:
-        for replica in replicas:
-            replica.turn(leases, now)
-        now += TIMES.renew_seconds
+        now = all_turn(replicas, leases, now)
     replicas.append(Replica("again", 0.0))
     while now - died_at <= TIMES.lease_seconds + TIMES.renew_seconds:
-        for replica in replicas:
-            replica.turn(leases, now)
-        now += TIMES.renew_seconds
+        now = all_turn(replicas, leases, now)
     assert sum(len(replica.election.held) for replica in replicas) == SHARDS, "the new one has not watched long enough"
     until = now + 2 * TIMES.lease_seconds + 2 * TIMES.renew_seconds
     while now < until:
-        for replica in replicas:
-            replica.turn(leases, now)
-        now += TIMES.renew_seconds
+        now = all_turn(replicas, leases, now)
     assert replica_lease_name("r0") not in leases.found
     assert sorted(len(replica.election.held) for replica in replicas) == [1, 1, 2]
 
@@ -245,12 +234,14 @@ def test_R6_a_holder_counts_from_when_it_sent_its_renewal() -> None:
     assert replica.election.held[answer.shard].deadline_seconds == 3.0 + TIMES.acting_seconds
 
 
-def test_R5_the_same_process_acquires_under_a_higher_term() -> None:
+@pytest.mark.parametrize("slept_seconds", [11.0, 20.0])
+def test_R5_R6_the_same_process_acquires_what_ran_out_under_a_higher_term(slept_seconds: float) -> None:
+    """As after a sleep: what was dropped meanwhile must begin anew, so that a renewal is not enough."""
     leases = Leases()
     replica = Replica("a", 0.0)
     replica.turn(leases, 0.0)
-    assert replica.election.expire(20.0) == [0, 1, 2, 3]
-    replica.turn(leases, 20.0)
+    assert replica.election.expire(slept_seconds) == [0, 1, 2, 3]
+    replica.turn(leases, slept_seconds)
     assert {held.lease.term for held in replica.election.held.values()} == {2}
 
 
@@ -312,16 +303,6 @@ def test_a_replica_that_shows_itself_and_takes_nothing_makes_nobody_let_go_again
         replica.turn(leases, now)
     assert len(replica.terms) - acquired <= 2, "each half of the shards moves once, and comes back"
     assert len(replica.election.held) == SHARDS
-
-
-def test_R6_a_hold_that_ran_out_is_gained_anew_and_not_just_renewed() -> None:
-    """As after a sleep: what was dropped meanwhile must begin anew."""
-    leases = Leases()
-    replica = Replica("a", 0.0)
-    replica.turn(leases, 0.0)
-    assert replica.election.expire(11.0) == [0, 1, 2, 3]
-    replica.turn(leases, 11.0)
-    assert {held.lease.term for held in replica.election.held.values()} == {2}
 
 
 def test_released_shards_are_taken_at_once() -> None:
