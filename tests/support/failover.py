@@ -22,7 +22,7 @@ from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPIC
 from scalable_topics_operator.cluster.shards import shard_of
 from tests.support import manifests
 from tests.support.application import Application
-from tests.support.operator_guarantee import RECORDER, WORK, Recorder
+from tests.support.operator_guarantee import RECORDER, WORK, Recorder, end_all
 from tests.support.replicas import LEASE_SECONDS, SHARDS, Replicas
 from tests.support.running_operator import RunningOperator
 from tests.support.stored_messages import Findings, judge
@@ -307,10 +307,7 @@ async def _in_background(work: Any) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        if task.done():
-            task.result()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await end_all([task])
 
 
 def steps_of(struck: Sequence[Struck], kind: str) -> Counter[str]:

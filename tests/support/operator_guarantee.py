@@ -201,7 +201,7 @@ async def run(world: World, brokers: PulsarAccess, name: str, plan: Plan) -> Out
         try:
             changes = await _change(world, name, plan, application.journal)
         finally:
-            await _end(background)
+            await end_all(background)
         await application.until_sent(1000)
     await world.until_ready(name, within_seconds=120)
     findings = judge(application.journal.acknowledged, await recorder.record_rest())
@@ -242,7 +242,7 @@ async def _disturb(disturbance: Disturbance, disturbed: list[str]) -> None:
         await asyncio.sleep(disturbance.every_seconds)
 
 
-async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
+async def end_all(tasks: Iterable[asyncio.Task[None]]) -> None:
     """Cancel them; one that has failed before says so."""
     for task in tasks:
         if task.done():
