@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import pulsar
@@ -220,12 +221,19 @@ class ScriptedLeader:
         await self.publish()
 
     async def prune(self, ids: Iterable[int]) -> None:
-        """Let sealed segments leave the layout, then delete their topics."""
+        """Let sealed segments leave the layout, then delete their topics once clients have left them.
+
+        A client that is thrown out reconnects, and brokers make the topic anew for it (R19).
+        """
         names = [self.segment_topic(segment_id) for segment_id in ids]
         self.layout = self.layout.prune(ids)
         await self.publish()
         for name in names:
+            await eventually(partial(self._consumers, name), lambda count: count == 0, what=f"{name} is left alone")
             await self._view.delete_topic(name, force=True)
+
+    async def _consumers(self, name: str) -> int:
+        return sum(len(one["consumers"]) for one in (await self._view.stats(name))["subscriptions"].values())
 
     async def _create(self, segment: Segment) -> None:
         await self._view.create_topic(self._name(segment))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +19,7 @@ from scalable_topics.sdk.layout_message import LayoutMessage
 from scalable_topics.sdk.message_id import MessageId
 from scalable_topics.sdk.options import ConnectionOptions, QueueConsumerOptions
 from scalable_topics.sdk.received_message import ReceivedMessage
+from scalable_topics.sdk.receivers import Receivers
 from scalable_topics.sdk.segment_consumer import Received, SegmentConsumer
 
 
@@ -54,8 +54,8 @@ class QueueConsumer:
             options.receiver_queue_size, from_earliest=options.initial_position == pulsar.InitialPosition.Earliest
         )
         self._consumers: dict[int, SegmentConsumer] = {}
-        self._arrivals: Arrivals[Received] = Arrivals(asyncio.get_running_loop(), self._arrived)
-        self._receivers: deque[asyncio.Future[None]] = deque()
+        self._receivers = Receivers(lambda: len(self._arrivals.items))
+        self._arrivals: Arrivals[Received] = Arrivals(asyncio.get_running_loop(), self._receivers.wake)
         self._detaching: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -122,7 +122,7 @@ class QueueConsumer:
                 message = self._take()
                 if message is not None:
                     return message
-                await self._wait()
+                await self._receivers.wait()
 
     async def receive_many(self, most: int, timeout_seconds: float | None = None) -> list[ReceivedMessage]:
         """The next messages: as many as are there, at least one and at most `most`.
@@ -169,9 +169,7 @@ class QueueConsumer:
             return
         self._is_closed = True
         self._follower.remove_listener(self._follow)
-        for receiver in self._receivers:
-            if not receiver.done():
-                receiver.set_result(None)
+        self._receivers.wake_all()
         await asyncio.gather(*(consumer.close() for consumer in self._consumers.values()), *self._detaching)
         self._consumers.clear()
         self._arrivals.items.clear()
@@ -225,27 +223,6 @@ class QueueConsumer:
                 consumer.taken()
                 return ReceivedMessage(message, consumer.segment.segment_id)
         return None
-
-    async def _wait(self) -> None:
-        receiver: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._receivers.append(receiver)
-        try:
-            await receiver
-        except asyncio.CancelledError:
-            if receiver.done() and not receiver.cancelled():
-                # It was woken for a message that another one may take instead.
-                self._arrived()
-            else:
-                self._receivers.remove(receiver)
-            raise
-
-    def _arrived(self) -> None:
-        for _ in range(len(self._arrivals.items)):
-            if not self._receivers:
-                return
-            receiver = self._receivers.popleft()
-            if not receiver.done():
-                receiver.set_result(None)
 
     def _find(self, message: ReceivedMessage | MessageId) -> tuple[SegmentConsumer | None, Any]:
         if self._is_closed:

@@ -17,13 +17,6 @@ from tests.support.tcp_proxy import TcpProxy
 
 
 @pytest.fixture
-async def view(pulsar: PulsarAccess) -> AsyncIterator[PulsarView]:
-    """A superuser's view of the brokers."""
-    async with PulsarView(pulsar.admin_url, pulsar.superuser_token) as found:
-        yield found
-
-
-@pytest.fixture
 async def namespace(view: PulsarView) -> str:
     """A Pulsar namespace of this test alone."""
     name = f"tests/s{uuid.uuid4().hex[:12]}"
