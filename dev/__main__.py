@@ -12,6 +12,7 @@ from dev.cache import cache_root
 from dev.console import say
 from dev.errors import DevError
 from dev.instance import LocalCluster, Shape, pulsar_jvm
+from dev.node.node import NodeArtifacts
 from dev.run import run_with_cluster
 
 
@@ -45,6 +46,8 @@ def up(arguments: argparse.Namespace) -> int:
         print(f"{name}={value}")
     print(f"logs: {cluster.logs}")
     print(f"to use it: . {cluster.environment_file}")
+    if cluster.shape.node:
+        print(f"in its network: {' '.join(cluster.command(['COMMAND']))}")
     return 0
 
 
@@ -78,12 +81,18 @@ def clean(_arguments: argparse.Namespace) -> int:
     return 0
 
 
-def build(_arguments: argparse.Namespace) -> int:
+def build(arguments: argparse.Namespace) -> int:
     """Build or fetch what instances run."""
     print(f"Kubernetes programs: {artifacts.kube_programs()}")
     jvm = pulsar_jvm(cache_root())
     print(f"Pulsar jars: {jvm.jars}")
     print(f"Java: {jvm.executable} {' '.join(jvm.options)}")
+    if arguments.node:
+        print(f"container runtime: {prerequisites.node_tools().containerd}")
+        made = NodeArtifacts.made()
+        print(f"node programs: {made.programs}")
+        print(f"spark-operator: {made.spark_operator}")
+        print(f"image of the pipeline: {made.pipeline.name}")
     return 0
 
 
@@ -94,7 +103,7 @@ def demo(arguments: argparse.Namespace) -> int:
 
 
 def _shape(arguments: argparse.Namespace) -> Shape:
-    return Shape(brokers=arguments.brokers, profile=arguments.profile)
+    return Shape(brokers=arguments.brokers, profile=arguments.profile, node=arguments.node)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -105,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     named.add_argument("--name", default="default", help="which instance (default: %(default)s)")
     shaped = argparse.ArgumentParser(add_help=False)
     shaped.add_argument("--brokers", type=int, choices=(1, 2), default=1, help="number of brokers")
+    shaped.add_argument("--node", action="store_true", help="with a real node that runs pods (as root)")
     shaped.add_argument("--profile", type=Profile, choices=list(Profile), default=Profile.ORDINARY)
 
     up_parser = commands.add_parser("up", parents=[named, shaped], help="start an instance")
@@ -118,7 +128,9 @@ def _parser() -> argparse.ArgumentParser:
     run_parser.add_argument("command", nargs="+", metavar="-- COMMAND")
     run_parser.set_defaults(action=run)
     commands.add_parser("clean", help="stop every instance and remove it with its logs").set_defaults(action=clean)
-    commands.add_parser("build", help="build and fetch what instances run").set_defaults(action=build)
+    build_parser = commands.add_parser("build", help="build and fetch what instances run")
+    build_parser.add_argument("--node", action="store_true", help="also what a node is made of")
+    build_parser.set_defaults(action=build)
     demo_parser = commands.add_parser("demo", help="run the demonstration")
     demo_parser.add_argument("--replicas", type=int, choices=(1, 2, 3), default=3, help="of the operator")
     demo_parser.set_defaults(action=demo)

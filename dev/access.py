@@ -17,6 +17,9 @@ BROKER_ADMIN_URLS = "PULSAR_BROKER_ADMIN_URLS"
 SUPERUSER_TOKEN_FILE = "PULSAR_ADMIN_TOKEN_FILE"
 NAMESPACE_ADMIN_TOKEN_FILE = "PULSAR_NAMESPACE_ADMIN_TOKEN_FILE"
 CLIENT_TOKEN_FILE = "PULSAR_CLIENT_TOKEN_FILE"
+NODE_IMAGE = "NODE_PIPELINE_IMAGE"
+NODE_SHARED_DIRECTORY = "NODE_SHARED_DIRECTORY"
+NODE_NETWORK = "NODE_NETWORK"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,38 @@ class PulsarAccess:
             SUPERUSER_TOKEN_FILE: str(self.superuser_token_file),
             NAMESPACE_ADMIN_TOKEN_FILE: str(self.namespace_admin_token_file),
             CLIENT_TOKEN_FILE: str(self.client_token_file),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAccess:
+    """A real node, which runs pods.
+
+    Attributes:
+        pipeline_image: name of the image of the load pipeline, which the node has.
+        shared_directory: a folder of the node that every pod may mount and write to.
+        network: file of the network that the whole instance is in, for `nsenter --net`.
+    """
+
+    pipeline_image: str
+    shared_directory: Path
+    network: Path
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "NodeAccess":
+        """Read what `environment` describes."""
+        return cls(
+            pipeline_image=_variable(environment, NODE_IMAGE),
+            shared_directory=Path(_variable(environment, NODE_SHARED_DIRECTORY)),
+            network=Path(_variable(environment, NODE_NETWORK)),
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that describe this node."""
+        return {
+            NODE_IMAGE: self.pipeline_image,
+            NODE_SHARED_DIRECTORY: str(self.shared_directory),
+            NODE_NETWORK: str(self.network),
         }
 
 

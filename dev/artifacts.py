@@ -1,17 +1,15 @@
 """What the local cluster runs, built from registries and cached: Kubernetes programs and Pulsar jars."""
 
-import os
 import platform
 import re
-import subprocess
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from dev import prerequisites
-from dev.cache import cache_root, content_key, ensure
+from dev.cache import content_key, ensure
 from dev.console import say
 from dev.errors import DevError
+from dev.steps import run_step
 
 SOURCES = Path(__file__).parent
 KUBE_SOURCES = SOURCES / "kube"
@@ -20,8 +18,6 @@ KUBE_PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 MULTI_CALL_BINARY = "kube"
 # The same inputs give the same binary, whatever the path of the tree and the state of its repository.
 BUILD_FLAGS = ("-trimpath", "-buildvcs=false")
-BUILD_TIMEOUT_SECONDS = 1800
-ERROR_LINES = 15
 
 
 def kube_programs() -> Path:
@@ -54,7 +50,7 @@ def _build_kube(into: Path, flags: Sequence[str]) -> None:
     program = into / MULTI_CALL_BINARY
     say("building the Kubernetes programs (once a machine; 6 to 8 minutes on two cores)")
     command = [str(prerequisites.go()), "build", *flags, "-o", str(program), "."]
-    _run("kube-build", command, directory=KUBE_SOURCES, environment={"CGO_ENABLED": "0"})
+    run_step("kube-build", command, directory=KUBE_SOURCES, environment={"CGO_ENABLED": "0"})
     for name in KUBE_PROGRAMS:
         (into / name).symlink_to(MULTI_CALL_BINARY)
 
@@ -65,28 +61,4 @@ def _fetch_pulsar(into: Path) -> None:
         *(str(prerequisites.maven()), "--quiet", "--batch-mode", "--file", str(POM)),
         *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={into}"),
     ]
-    _run("pulsar-jars", command, directory=into)
-
-
-def _run(name: str, command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None) -> None:
-    log = cache_root() / "logs" / f"{name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    started = time.monotonic()
-    with log.open("wb") as output:
-        try:
-            done = subprocess.run(
-                command,
-                cwd=directory,
-                env=os.environ | dict(environment or {}),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=BUILD_TIMEOUT_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise DevError(f"{name} took more than {BUILD_TIMEOUT_SECONDS} s, see {log}") from None
-    if done.returncode != 0:
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-ERROR_LINES:])
-        raise DevError(f"{name} failed, see {log}\n{tail}")
-    say(f"{name}: {time.monotonic() - started:.0f} s")
+    run_step("pulsar-jars", command, directory=into)

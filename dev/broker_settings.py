@@ -49,6 +49,7 @@ SMALL_BROKER_SETTINGS = {
     "managedLedgerDefaultAckQuorum": "1",
     "managedLedgerCacheSizeMB": "64",
     "statsUpdateFrequencyInSecs": "5",
+    "statsUpdateInitialDelayInSecs": "5",
 }
 
 SMALL_BOOKIE_SETTINGS = {
@@ -66,21 +67,23 @@ SMALL_BOOKIE_SETTINGS = {
 }
 
 
-def standalone(service_port: int, web_port: int, token_directory: Path, profile: Profile) -> dict[str, str]:
+def standalone(
+    address: str, service_port: int, web_port: int, token_directory: Path, profile: Profile
+) -> dict[str, str]:
     """Return the settings of a broker, its bookie and its metadata store in one process."""
     return {
-        **_broker(service_port, web_port, token_directory, profile, STANDALONE_BUNDLES),
+        **_broker(address, service_port, web_port, token_directory, profile, STANDALONE_BUNDLES),
         **SMALL_BOOKIE_SETTINGS,
     }
 
 
 def broker(
-    service_port: int, web_port: int, zookeeper_port: int, token_directory: Path, profile: Profile
+    address: str, service_port: int, web_port: int, zookeeper_port: int, token_directory: Path, profile: Profile
 ) -> dict[str, str]:
     """Return the settings of one of several brokers over a ZooKeeper and a bookie."""
     store = f"zk:{LOOPBACK}:{zookeeper_port}"
     return {
-        **_broker(service_port, web_port, token_directory, profile, TWO_BROKER_BUNDLES),
+        **_broker(address, service_port, web_port, token_directory, profile, TWO_BROKER_BUNDLES),
         "metadataStoreUrl": store,
         "configurationMetadataStoreUrl": store,
     }
@@ -115,13 +118,15 @@ def render(settings: Mapping[str, str]) -> str:
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
-def _broker(service_port: int, web_port: int, token_directory: Path, profile: Profile, bundles: int) -> dict[str, str]:
+def _broker(
+    address: str, service_port: int, web_port: int, token_directory: Path, profile: Profile, bundles: int
+) -> dict[str, str]:
     return {
         "clusterName": CLUSTER,
         "brokerServicePort": str(service_port),
         "webServicePort": str(web_port),
-        "bindAddress": LOOPBACK,
-        "advertisedAddress": LOOPBACK,
+        "bindAddress": address,
+        "advertisedAddress": address,
         "defaultNumberOfNamespaceBundles": str(bundles),
         **SMALL_BROKER_SETTINGS,
         **HOSTILE_SETTINGS,

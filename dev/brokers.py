@@ -1,10 +1,10 @@
-"""Pulsar on loopback: a standalone broker, or two brokers over ZooKeeper and a bookie."""
+"""Pulsar on one machine: a standalone broker, or two brokers over ZooKeeper and a bookie."""
 
 import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from dev import broker_settings, tokens
+from dev import broker_settings, prerequisites, tokens
 from dev.access import PulsarAccess
 from dev.broker_settings import CLUSTER, Profile
 from dev.errors import DevError
@@ -48,9 +48,10 @@ class Pulsar:
         workspace: has a port for each of `port_names(brokers)`.
         brokers: 1 is a standalone, 2 a cluster.
         profile: which broker settings.
+        address: where brokers serve, and what they tell clients of themselves.
     """
 
-    def __init__(self, jvm: Jvm, workspace: Workspace, brokers: int, profile: Profile) -> None:
+    def __init__(self, jvm: Jvm, workspace: Workspace, brokers: int, profile: Profile, address: str = LOOPBACK) -> None:
         self._jvm = jvm
         self._directory = workspace.directory
         self._ports = workspace.ports
@@ -58,12 +59,13 @@ class Pulsar:
         self._processes = workspace.processes
         self._brokers = brokers
         self._profile = profile
+        self._address = address
 
     @property
     def access(self) -> PulsarAccess:
         """How the brokers are reached."""
-        urls = tuple(f"http://{LOOPBACK}:{self._web_port(i)}" for i in range(self._brokers))
-        services = ",".join(f"{LOOPBACK}:{self._service_port(i)}" for i in range(self._brokers))
+        urls = tuple(f"http://{self._address}:{self._web_port(i)}" for i in range(self._brokers))
+        services = ",".join(f"{self._address}:{self._service_port(i)}" for i in range(self._brokers))
         return PulsarAccess(
             admin_url=urls[0],
             service_url=f"pulsar://{services}",
@@ -105,10 +107,15 @@ class Pulsar:
         """Kill one broker with SIGKILL, as a crash would."""
         self._processes.kill(self._checked(index))
 
-    def start_broker(self, index: int) -> None:
-        """Start a stopped or killed broker on its data and ports, and wait until it serves."""
+    def start_broker(self, index: int, *, clock_ahead_seconds: int = 0) -> None:
+        """Start a stopped or killed broker on its data and ports, and wait until it serves.
+
+        Args:
+            index: counted from 0.
+            clock_ahead_seconds: how much later it is for this broker than for everybody else.
+        """
         self._checked(index)
-        self._launch(index)
+        self._launch(index, clock_ahead_seconds)
         self._await_serving(index)
 
     def _checked(self, index: int) -> str:
@@ -116,22 +123,27 @@ class Pulsar:
             raise DevError(f"there is no broker {index}: this instance has {self._brokers}, counted from 0")
         return broker_name(index)
 
-    def _launch(self, index: int) -> None:
+    def _launch(self, index: int, clock_ahead_seconds: int = 0) -> None:
         name = broker_name(index)
         self._reservations.hand_over(f"{name}-service", f"{name}-web")
         if self._brokers == 1:
             settings = broker_settings.standalone(
-                self._service_port(index), self._web_port(index), self._tokens, self._profile
+                *(self._address, self._service_port(index), self._web_port(index)), *(self._tokens, self._profile)
             )
             arguments = self._standalone_arguments(self._configuration(name, settings))
         else:
             settings = broker_settings.broker(
-                *(self._service_port(index), self._web_port(index), self._ports["zookeeper"]),
+                *(self._address, self._service_port(index), self._web_port(index), self._ports["zookeeper"]),
                 *(self._tokens, self._profile),
             )
             configuration = str(self._configuration(name, settings))
             arguments = ["org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", configuration]
-        self._processes.start(name, self._jvm.command(*arguments, heap_mb=BROKER_HEAP_MB))
+        command = self._jvm.command(*arguments, heap_mb=BROKER_HEAP_MB)
+        if clock_ahead_seconds:
+            # Time that is measured stays true; only what day and hour it is differs.
+            ahead = f"{clock_ahead_seconds:+d}s"
+            command = [str(prerequisites.faketime()), "-m", "--exclude-monotonic", "-f", ahead, *command]
+        self._processes.start(name, command)
 
     def _standalone_arguments(self, configuration: Path) -> list[str]:
         return [
@@ -139,7 +151,7 @@ class Pulsar:
             *("--config", str(configuration), "--no-functions-worker", "--no-stream-storage"),
             *("--metadata-dir", str(self._directory / "metadata")),
             *("--bookkeeper-dir", str(self._directory / "bookkeeper")),
-            *("--advertised-address", LOOPBACK),
+            *("--advertised-address", self._address),
         ]
 
     def _await_serving(self, index: int) -> None:
@@ -155,7 +167,7 @@ class Pulsar:
             listed = admin.ask("GET", f"brokers/{CLUSTER}", timeout_seconds=ANSWER_TIMEOUT_SECONDS)
         except DevError:
             return False
-        return f"{LOOPBACK}:{self._web_port(index)}" in listed.body
+        return f"{self._address}:{self._web_port(index)}" in listed.body
 
     def _start_zookeeper(self) -> None:
         self._reservations.hand_over("zookeeper")

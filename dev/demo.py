@@ -1,6 +1,7 @@
 """`make demo`: a topic from manifest to split and merge, on a real API server and a real broker, in one go."""
 
 import json
+import shlex
 import subprocess
 import sys
 import time
@@ -31,7 +32,10 @@ from tests.support.stored_messages import judge, read_topics
 ROOT = Path(__file__).resolve().parent.parent
 TOPIC = "orders"
 _SUBSCRIPTION = "billing"
+_CONNECTION = "pulsar"
 _WAIT_SECONDS = 60.0
+_PIPELINE_WAIT_SECONDS = 240.0
+_SUPERVISOR = shlex.join((sys.executable, "-m", "segment_load", "supervise", "--master", "local[1]"))
 _MESSAGES_BETWEEN_CHANGES = 500
 _NAMESPACE = "default"
 _SHARDS = 4
@@ -99,6 +103,7 @@ class _Demo:
             self._wait("the topic is Ready", lambda: self._is_ready("scalabletopic", TOPIC))
             self._layouts.append(self._layout())
             self._show("get", "scalabletopicconnections,scalabletopics")
+            self._follow_pipeline()
             self._console.rule("the topic is split and merged while an application uses it")
             with DemoTraffic(self._pulsar, TOPIC, _SUBSCRIPTION) as traffic:
                 *first, last = _documents(ROOT / "examples" / "operations.yaml")
@@ -116,12 +121,27 @@ class _Demo:
             self._compare()
 
     def _quickstart(self) -> str:
-        """The quick start with the address of this demo's broker, which is all that a user would edit, too."""
+        """The quick start with the address of this demo's broker, and its load by a pipeline beside the operator."""
         documents = _documents(ROOT / "examples" / "quickstart.yaml")
         for document in documents:
             if document["kind"] == "ScalableTopicConnection":
                 document["spec"]["adminUrl"] = self._pulsar.admin_url
+                document["spec"]["load"] = {"source": "Pipeline", "intervalSeconds": 5}
         return yaml.safe_dump_all(documents)
+
+    def _follow_pipeline(self) -> None:
+        """Wait for the load pipeline, which the leader of the connection has started on Spark beside itself."""
+        self._console.rule("the load pipeline on Spark starts beside the operator")
+        started = time.monotonic()
+
+        def load_fresh() -> dict[str, Any]:
+            found = self._kubectl.object("scalabletopicconnection", _CONNECTION)["status"]["conditions"]
+            return next((one for one in found if one["type"] == "LoadFresh"), {})
+
+        self._wait(
+            "records are followed", lambda: load_fresh().get("reason") == "PipelineFollowed", _PIPELINE_WAIT_SECONDS
+        )
+        self._console.print(f"the operator follows its records after {time.monotonic() - started:.0f} s")
 
     def _operate(
         self, manifest: dict[str, Any], traffic: DemoTraffic, to_strike: Sequence[RunningOperator] = ()
@@ -228,11 +248,11 @@ class _Demo:
             found: dict[str, Any] = json.load(response)
             return found
 
-    def _wait(self, what: str, holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _WAIT_SECONDS
+    def _wait(self, what: str, holds: Callable[[], bool], within_seconds: float = _WAIT_SECONDS) -> None:
+        deadline = time.monotonic() + within_seconds
         while not holds():
             if time.monotonic() > deadline:
-                raise DevError(f"not within {_WAIT_SECONDS:.0f} s: {what}")
+                raise DevError(f"not within {within_seconds:.0f} s: {what}")
             time.sleep(0.1)
 
 
@@ -243,9 +263,15 @@ def _documents(file: Path) -> list[dict[str, Any]]:
 @contextmanager
 def _operators(kubeconfig: Path, logs: Path, replicas: int) -> Iterator[Sequence[RunningOperator]]:
     """Replicas of the operator, ended whatever happens; their logs are shown if something fails."""
-    flags = (f"--shards={_SHARDS}", f"--lease-seconds={_LEASE_SECONDS}")
+    flags = (f"--shards={_SHARDS}", f"--lease-seconds={_LEASE_SECONDS}", f"--pipeline-command={_SUPERVISOR}")
     operators = [
-        RunningOperator(kubeconfig, _NAMESPACE, logs / f"operator-{number}.log", flags) for number in range(replicas)
+        RunningOperator(
+            kubeconfig,
+            _NAMESPACE,
+            logs / f"operator-{number}.log",
+            (*flags, f"--pipeline-folder={logs / f'pipelines-{number}'}"),
+        )
+        for number in range(replicas)
     ]
     try:
         for operator in operators:

@@ -5,9 +5,9 @@ import os
 import secrets
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -24,7 +24,9 @@ from dev.console import say
 from dev.errors import DevError, PortClashError
 from dev.jvm import Jvm
 from dev.kubernetes import Kubernetes
-from dev.ports import PortReservations
+from dev.node.network import NODE_ADDRESS
+from dev.node.node import Node, NodeArtifacts
+from dev.ports import LOOPBACK, PortReservations
 from dev.processes import ProcessTable
 from dev.workspace import Workspace
 
@@ -42,18 +44,23 @@ class Shape:
         kubernetes: whether there is a control plane.
         brokers: number of brokers, 0 to 2. Two share a ZooKeeper and a bookie; one is a standalone.
         profile: settings of the brokers.
+        node: whether there is a real node, with all of the instance in a network of its own.
     """
 
     kubernetes: bool = True
     brokers: int = 1
     profile: Profile = Profile.ORDINARY
+    node: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.brokers <= brokers.MAXIMUM_BROKERS:
             raise DevError(f"an instance has 0 to {brokers.MAXIMUM_BROKERS} brokers, not {self.brokers}")
+        if self.node and not self.kubernetes:
+            raise DevError("a node needs a control plane")
 
     def __str__(self) -> str:
         control_plane = "a control plane" if self.kubernetes else "no control plane"
+        control_plane += " with a node" if self.node else ""
         return f"{control_plane} and {self.brokers} broker(s), profile {self.profile}"
 
     def port_names(self) -> list[str]:
@@ -78,7 +85,8 @@ class InstanceState:
             return None
         shape = content["shape"]
         profile = Profile(shape["profile"])
-        return cls(Shape(shape["kubernetes"], shape["brokers"], profile), content["ports"])
+        node = shape.get("node", False)
+        return cls(Shape(shape["kubernetes"], shape["brokers"], profile, node), content["ports"])
 
     def write(self, file: Path) -> None:
         """Write the state file in one step."""
@@ -151,7 +159,8 @@ class LocalCluster:
         state = self._recorded()
         if not state.shape.kubernetes:
             raise DevError(f"instance {self.name} has no control plane")
-        return Kubernetes(self.name, artifacts.kube_programs(), self._workspace("kubernetes", state))
+        address = NODE_ADDRESS if state.shape.node else None
+        return Kubernetes(self.name, artifacts.kube_programs(), self._workspace("kubernetes", state), address)
 
     @cached_property
     def pulsar(self) -> Pulsar:
@@ -160,7 +169,15 @@ class LocalCluster:
         if not state.shape.brokers:
             raise DevError(f"instance {self.name} has no brokers")
         workspace = self._workspace("pulsar", state)
-        return Pulsar(pulsar_jvm(workspace.directory), workspace, state.shape.brokers, state.shape.profile)
+        jvm, shape = pulsar_jvm(workspace.directory), state.shape
+        return Pulsar(jvm, workspace, shape.brokers, shape.profile, NODE_ADDRESS if shape.node else LOOPBACK)
+
+    @property
+    def node(self) -> Node:
+        """The node."""
+        if not self.shape.node:
+            raise DevError(f"instance {self.name} has no node")
+        return Node(self.directory, self._processes)
 
     @property
     def shape(self) -> Shape:
@@ -185,7 +202,17 @@ class LocalCluster:
             variables |= self.kubernetes.access.environment() | {"KUBECTL": str(self.kubernetes.kubectl)}
         if self.shape.brokers:
             variables |= self.pulsar.access.environment()
+        if self.shape.node:
+            variables |= self.node.access.environment()
         return variables
+
+    def inside(self) -> AbstractContextManager[None]:
+        """Have this thread where the servers are reached, with what it starts meanwhile: see `Network.entered`."""
+        return self.node.network.entered() if self.shape.node else nullcontext()
+
+    def command(self, command: Sequence[str]) -> list[str]:
+        """Return the command that runs another one where the servers are reached."""
+        return self.node.network.command(command) if self.shape.node else list(command)
 
     def running(self) -> dict[str, int]:
         """Return the pid of each server process that is running."""
@@ -227,6 +254,10 @@ class LocalCluster:
                 self._remove(keep_logs=keep_logs)
                 self._lock_file(self.name).unlink()
 
+    def kill(self, *names: str) -> None:
+        """Kill server processes by their names with SIGKILL, as a crash would."""
+        self._processes.kill(*names)
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -255,12 +286,23 @@ class LocalCluster:
         if shape.brokers:
             starts.append(self.pulsar.start)
         try:
-            self._start_together(starts)
+            if shape.node:
+                self._start_with_node(starts)
+            else:
+                self._start_together(starts)
         except BaseException:
             self._stop_processes()
             raise
         lines = (f"export {name}={shlex.quote(value)}\n" for name, value in self.environment().items())
         self.environment_file.write_text("".join(lines))
+
+    def _start_with_node(self, starts: list[Callable[[], None]]) -> None:
+        # Whatever is to be built or fetched is so before the network without a way out is entered.
+        node, made = self.node, NodeArtifacts.made()
+        node.network.create()
+        with node.network.entered():
+            self._start_together([*starts, lambda: node.prepare(made)])
+            node.join(self.kubernetes, made.spark_operator)
 
     def _start_together(self, starts: list[Callable[[], None]]) -> None:
         with ThreadPoolExecutor() as pool:
@@ -273,6 +315,9 @@ class LocalCluster:
                 raise
 
     def _stop_processes(self) -> None:
+        if self.shape.node:
+            self.node.stop()
+            self.node.network.remove()
         for waves in zip_longest(kubernetes.STOP_WAVES, brokers.STOP_WAVES, fillvalue=()):
             self._processes.stop(*(name for wave in waves for name in wave))
 

@@ -1,35 +1,45 @@
-"""A Kubernetes control plane on loopback: etcd, the API server (RBAC on) and the controller manager."""
+"""A Kubernetes control plane: etcd, the API server (RBAC on) and the controller manager."""
 
 import base64
 import http.client
+import json
 import os
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from dev.access import KubernetesAccess
-from dev.pki import Authority, KeyPair
+from dev.pki import EC_KEY, Authority, KeyPair
 from dev.ports import LOOPBACK
 from dev.workspace import Workspace
 
 PORT_NAMES = ("etcd-client", "etcd-peer", "kube-apiserver", "kube-controller-manager")
 # Stopped wave after wave: whatever depends on something goes before it.
 STOP_WAVES = (("kube-controller-manager",), ("kube-apiserver",), ("etcd",))
+CLUSTER_DOMAIN = "cluster.local"
 SERVICE_RANGE = "10.96.0.0/16"
 SERVICE_ADDRESS = "10.96.0.1"
 READY_TIMEOUT_SECONDS = 90
 REQUEST_TIMEOUT_SECONDS = 5
-# The controllers that act on API objects alone; there are no nodes and no pods here.
+# The ordinary 15 s would only make people wait here.
+HPA_PERIOD = "2s"
+# The controllers that act on API objects alone, where there are no nodes and no pods.
 CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "garbage-collector-controller",
+    "horizontal-pod-autoscaler-controller",
     "namespace-controller",
     "root-ca-certificate-publisher-controller",
     "serviceaccount-controller",
     "serviceaccount-token-controller",
     "validatingadmissionpolicy-status-controller",
 )
+
+# Nobody looks for the API server behind its Service.
+NO_NODE_OPTIONS = {"authorization-mode": "RBAC", "endpoint-reconciler-type": "none"}
 
 
 class Kubernetes:
@@ -39,26 +49,39 @@ class Kubernetes:
         name: of the instance; names the kubeconfig's context.
         programs: directory of the programs to run.
         workspace: has a port for each of `PORT_NAMES`.
+        node_address: where the API server serves if a node is to join: pods must reach it. Else it is on loopback.
     """
 
-    def __init__(self, name: str, programs: Path, workspace: Workspace) -> None:
+    def __init__(self, name: str, programs: Path, workspace: Workspace, node_address: str | None = None) -> None:
         self._name = name
         self._programs = programs
         self._directory = workspace.directory
         self._ports = workspace.ports
         self._reservations = workspace.reservations
         self._processes = workspace.processes
+        self._has_node = node_address is not None
+        self._address = node_address or LOOPBACK
         self._authority = Authority(workspace.directory / "pki")
 
     @property
     def url(self) -> str:
         """The address of the API server."""
-        return f"https://{LOOPBACK}:{self._ports['kube-apiserver']}"
+        return f"https://{self._address}:{self.port}"
+
+    @property
+    def port(self) -> int:
+        """The port of the API server."""
+        return self._ports["kube-apiserver"]
 
     @property
     def kubeconfig(self) -> Path:
         """The administrator's kubeconfig file."""
         return self._directory / "kubeconfig"
+
+    @property
+    def authority_certificate(self) -> Path:
+        """The certificate of the authority that signs for servers and users."""
+        return self._authority.pair.certificate
 
     @property
     def access(self) -> KubernetesAccess:
@@ -72,16 +95,24 @@ class Kubernetes:
 
     def start(self) -> None:
         """Start what is not running and wait until the API server and the controllers serve."""
-        admin = self._create_credentials()
+        self._create_credentials()
         self._start_etcd()
         self._start_apiserver()
-        context = self._tls_context(admin)
-        self._processes.wait_until("kube-apiserver", lambda: self._answers("/readyz", context), READY_TIMEOUT_SECONDS)
+        self._processes.wait_until("kube-apiserver", lambda: self._answers("/readyz"), READY_TIMEOUT_SECONDS)
         self._start_controller_manager()
         account = "/api/v1/namespaces/default/serviceaccounts/default"
-        self._processes.wait_until(
-            "kube-controller-manager", lambda: self._answers(account, context), READY_TIMEOUT_SECONDS
-        )
+        self._processes.wait_until("kube-controller-manager", lambda: self._answers(account), READY_TIMEOUT_SECONDS)
+
+    def kubeconfig_of(self, name: str, subject: str, key: Sequence[str] = EC_KEY) -> Path:
+        """Return a kubeconfig file for a subject such as `/CN=system:kube-scheduler`, made under a name."""
+        file = self._directory / f"{name}.kubeconfig"
+        self._write_kubeconfig(file, self._authority.client(name, subject, key))
+        return file
+
+    def read(self, path: str) -> dict[str, Any] | None:
+        """Return what the API server says of a path to an administrator, or None if it is not there or not heard."""
+        status, body = self._get(path)
+        return json.loads(body) if status == http.client.OK else None
 
     def stop(self) -> None:
         """Stop the servers, the dependent ones first. The data stays."""
@@ -93,23 +124,19 @@ class Kubernetes:
         self.stop()
         self.start()
 
-    def _create_credentials(self) -> KeyPair:
+    def _create_credentials(self) -> None:
         self._authority.create()
-        names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-        addresses = [LOOPBACK, SERVICE_ADDRESS]
+        service = "kubernetes.default.svc"
+        names = ["localhost", "kubernetes", "kubernetes.default", service, f"{service}.{CLUSTER_DOMAIN}"]
+        addresses = [LOOPBACK, self._address, SERVICE_ADDRESS]
         alternatives = ",".join([*(f"DNS:{name}" for name in names), *(f"IP:{each}" for each in addresses)])
         self._authority.server("kube-apiserver", alternatives)
         self._authority.signing_key("service-accounts")
-        admin = self._authority.client("admin", "/O=system:masters/CN=admin")
-        self._write_kubeconfig(self.kubeconfig, admin)
-        controller_manager = "system:kube-controller-manager"
-        pair = self._authority.client("kube-controller-manager", f"/CN={controller_manager}")
-        self._write_kubeconfig(self._controller_manager_kubeconfig, pair)
-        return admin
+        self._write_kubeconfig(self.kubeconfig, self._admin)
 
     @property
-    def _controller_manager_kubeconfig(self) -> Path:
-        return self._directory / "kube-controller-manager.kubeconfig"
+    def _admin(self) -> KeyPair:
+        return self._authority.client("admin", "/O=system:masters/CN=admin")
 
     def _start_etcd(self) -> None:
         self._reservations.hand_over("etcd-client", "etcd-peer")
@@ -132,10 +159,9 @@ class Kubernetes:
         pki = self._directory / "pki"
         options = {
             "etcd-servers": self._etcd_url,
-            "bind-address": LOOPBACK,
-            "advertise-address": LOOPBACK,
-            "endpoint-reconciler-type": "none",
-            "secure-port": str(self._ports["kube-apiserver"]),
+            "bind-address": self._address,
+            "advertise-address": self._address,
+            "secure-port": str(self.port),
             "tls-cert-file": str(pki / "kube-apiserver.crt"),
             "tls-private-key-file": str(pki / "kube-apiserver.key"),
             "client-ca-file": str(pki / "ca.crt"),
@@ -143,19 +169,29 @@ class Kubernetes:
             "service-account-key-file": str(pki / "service-accounts.crt"),
             "service-account-signing-key-file": str(pki / "service-accounts.key"),
             "service-cluster-ip-range": SERVICE_RANGE,
-            "authorization-mode": "RBAC",
             "profiling": "false",
+            **(self._node_options() if self._has_node else NO_NODE_OPTIONS),
         }
         self._start("kube-apiserver", options)
+
+    def _node_options(self) -> dict[str, str]:
+        # Logs of pods and commands in them come from kubelet, which asks who wants them.
+        return {
+            "authorization-mode": "Node,RBAC",
+            "kubelet-client-certificate": str(self._admin.certificate),
+            "kubelet-client-key": str(self._admin.key),
+            "kubelet-preferred-address-types": "InternalIP",
+        }
 
     def _start_controller_manager(self) -> None:
         self._reservations.hand_over("kube-controller-manager")
         pki = self._directory / "pki"
         options = {
-            "kubeconfig": str(self._controller_manager_kubeconfig),
+            "kubeconfig": str(self.kubeconfig_of("kube-controller-manager", "/CN=system:kube-controller-manager")),
             "bind-address": LOOPBACK,
             "secure-port": str(self._ports["kube-controller-manager"]),
-            "controllers": ",".join(CONTROLLERS),
+            "controllers": "*" if self._has_node else ",".join(CONTROLLERS),
+            "horizontal-pod-autoscaler-sync-period": HPA_PERIOD,
             "use-service-account-credentials": "true",
             "service-account-private-key-file": str(pki / "service-accounts.key"),
             "root-ca-file": str(pki / "ca.crt"),
@@ -194,20 +230,20 @@ class Kubernetes:
         with os.fdopen(descriptor, "w") as handle:
             yaml.safe_dump(content, handle, sort_keys=False)
 
-    def _tls_context(self, user: KeyPair) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=str(self._authority.pair.certificate))
-        context.load_cert_chain(user.certificate, user.key)
-        return context
+    def _answers(self, path: str) -> bool:
+        return self._get(path)[0] == http.client.OK
 
-    def _answers(self, path: str, context: ssl.SSLContext) -> bool:
-        port = self._ports["kube-apiserver"]
+    def _get(self, path: str) -> tuple[int | None, bytes]:
+        context = ssl.create_default_context(cafile=str(self.authority_certificate))
+        context.load_cert_chain(self._admin.certificate, self._admin.key)
         timeout = REQUEST_TIMEOUT_SECONDS
-        connection = http.client.HTTPSConnection(LOOPBACK, port, timeout=timeout, context=context)
+        connection = http.client.HTTPSConnection(self._address, self.port, timeout=timeout, context=context)
         try:
             connection.request("GET", path)
-            return connection.getresponse().status == http.client.OK
+            response = connection.getresponse()
+            return response.status, response.read()
         except (http.client.HTTPException, OSError):
-            return False
+            return None, b""
         finally:
             connection.close()
 

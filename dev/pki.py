@@ -1,6 +1,7 @@
-"""Certificates of one control plane: a certificate authority, and what it signs. EC keys, made by openssl."""
+"""Certificates of one control plane: a certificate authority, and what it signs. Made by openssl."""
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from dev.errors import DevError
 
 VALID_DAYS = 3650
 COMMAND_TIMEOUT_SECONDS = 30
+EC_KEY = ("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+# For clients that read no other: Java without further libraries.
+RSA_KEY = ("rsa:2048",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +44,9 @@ class Authority:
         """Return a server certificate for these alternative names, in openssl's notation."""
         return self._signed(name, f"/CN={name}", "serverAuth", [f"subjectAltName={alternative_names}"])
 
-    def client(self, name: str, subject: str) -> KeyPair:
+    def client(self, name: str, subject: str, key: Sequence[str] = EC_KEY) -> KeyPair:
         """Return a client certificate for a subject such as `/O=system:masters/CN=admin`."""
-        return self._signed(name, subject, "clientAuth", [])
+        return self._signed(name, subject, "clientAuth", [], key)
 
     def signing_key(self, name: str) -> KeyPair:
         """Return a key pair for signing tokens; its `certificate` is the bare public key."""
@@ -54,7 +58,9 @@ class Authority:
             _openssl("pkey", "-in", str(pair.key), "-pubout", "-out", str(pair.certificate))
         return pair
 
-    def _signed(self, name: str, subject: str, usage: str, extensions: list[str]) -> KeyPair:
+    def _signed(
+        self, name: str, subject: str, usage: str, extensions: list[str], key: Sequence[str] = EC_KEY
+    ) -> KeyPair:
         pair = self._files(name)
         authority = ["-CA", str(self.pair.certificate), "-CAkey", str(self.pair.key)]
         constraints = [
@@ -63,23 +69,15 @@ class Authority:
             f"extendedKeyUsage={usage}",
         ]
         added = [part for extension in constraints + extensions for part in ("-addext", extension)]
-        self._certificate(pair, subject, [*authority, *added])
+        self._certificate(pair, subject, [*authority, *added], key)
         return pair
 
-    def _certificate(self, pair: KeyPair, subject: str, options: list[str]) -> None:
+    def _certificate(self, pair: KeyPair, subject: str, options: list[str], key: Sequence[str] = EC_KEY) -> None:
         if pair.certificate.exists():
             return
-        key = [
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-noenc",
-            "-keyout",
-            str(pair.key),
-        ]
+        new_key = ["-newkey", *key, "-noenc", "-keyout", str(pair.key)]
         common = ["-x509", "-days", str(VALID_DAYS), "-subj", subject]
-        _openssl("req", *common, *key, *options, "-out", str(pair.certificate))
+        _openssl("req", *common, *new_key, *options, "-out", str(pair.certificate))
         pair.key.chmod(0o600)
 
     def _files(self, name: str) -> KeyPair:

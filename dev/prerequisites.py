@@ -10,11 +10,28 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+from dev.cache import cache_root
 from dev.console import say
 from dev.errors import DevError
 
 JAVA_VERSIONS = (17, 21)
 JVM_DIRECTORY = Path("/usr/lib/jvm")
+# Where Debian's package and the plugins' own archive put them.
+NETWORK_PLUGIN_DIRECTORIES = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
+NETWORK_PLUGINS = ("bridge", "host-local", "loopback")
+# Program -> its package in Debian, for a node.
+NODE_PACKAGES = {
+    "containerd": "containerd",
+    "runc": "runc",
+    "ip": "iproute2",
+    "nsenter": "util-linux",
+    "iptables": "iptables",
+    "nft": "nftables",
+    "conntrack": "conntrack",
+    "socat": "socat",
+    "ethtool": "ethtool",
+}
+NETWORK_PLUGIN_PACKAGE = "containernetworking-plugins"
 # From 1.21 on `go` fetches by itself the toolchain that go.mod names.
 OLDEST_GO = (1, 21)
 APT_TIMEOUT_SECONDS = 900
@@ -37,6 +54,19 @@ class Java:
     description: str
 
 
+@dataclass(frozen=True, slots=True)
+class NodeTools:
+    """What makes a machine a node.
+
+    Attributes:
+        containerd: the container runtime; its other programs are beside it.
+        network_plugins: directory of the plugins that give pods a network.
+    """
+
+    containerd: Path
+    network_plugins: Path
+
+
 def java() -> Java:
     """Return a Java 17 or 21: from `JAVA_HOME`, the PATH or the machine's JVM directory, in this order."""
     return _require(_find_java, "Java 17 or 21", "to run the Pulsar brokers", "default-jdk-headless")
@@ -57,6 +87,43 @@ def openssl() -> Path:
     return _require(lambda: _on_path("openssl"), "openssl", "to make certificates", "openssl")
 
 
+def faketime() -> Path:
+    """Return the `faketime` command."""
+    return _require(lambda: _on_path("faketime"), "faketime", "to start a broker whose clock is wrong", "faketime")
+
+
+def ip() -> Path:
+    """Return the `ip` command."""
+    return _require(lambda: _on_path("ip"), "ip", "to make networks", "iproute2")
+
+
+def mmdebstrap() -> Path:
+    """Return the `mmdebstrap` command."""
+    return _require(lambda: _on_path("mmdebstrap"), "mmdebstrap", "to make images of Debian", "mmdebstrap")
+
+
+def uv() -> Path:
+    """Return the `uv` command: from the PATH, else the one that `make` has put into the cache."""
+    found = _on_path("uv") or _executable(cache_root() / "uv" / "bin" / "uv")
+    if found is None:
+        raise DevError("uv is needed to put Python packages into images: install it (pip install uv)")
+    return found
+
+
+def node_tools() -> NodeTools:
+    """Return what a node is made of. It takes root, and what is missing is installed together."""
+    if os.geteuid() != 0:
+        raise DevError("a node needs root: networks, mounts and control groups are made for it")
+    missing = _missing_node_packages()
+    if missing and _can_install():
+        _install(*missing)
+        missing = _missing_node_packages()
+    containerd, plugins = _on_path("containerd"), _network_plugins()
+    if missing or containerd is None or plugins is None:
+        raise DevError(f"a node needs more programs: install them (Debian: apt-get install {' '.join(missing)})")
+    return NodeTools(containerd, plugins)
+
+
 def require_linux() -> None:
     """Refuse other systems at once: processes are told apart by /proc."""
     if not Path("/proc/self/stat").exists():
@@ -71,6 +138,22 @@ def _require(find: Callable[[], Found | None], what: str, why: str, package: str
     if found is None:
         raise DevError(f"{what} is needed {why}: install it (Debian: apt-get install {package})")
     return found
+
+
+def _missing_node_packages() -> list[str]:
+    missing = [package for program, package in NODE_PACKAGES.items() if _on_path(program) is None]
+    return missing if _network_plugins() else [*missing, NETWORK_PLUGIN_PACKAGE]
+
+
+def _network_plugins() -> Path | None:
+    for directory in NETWORK_PLUGIN_DIRECTORIES:
+        if all(_executable(directory / plugin) for plugin in NETWORK_PLUGINS):
+            return directory
+    return None
+
+
+def _executable(file: Path) -> Path | None:
+    return file if os.access(file, os.X_OK) else None
 
 
 def _on_path(program: str) -> Path | None:
@@ -124,11 +207,11 @@ def _can_install() -> bool:
     return os.geteuid() == 0 and Path("/etc/debian_version").exists() and shutil.which("apt-get") is not None
 
 
-def _install(package: str) -> None:
-    say(f"installing {package} (apt-get)")
+def _install(*packages: str) -> None:
+    say(f"installing {' '.join(packages)} (apt-get)")
     options = ["-qq", "-o", "DPkg::Lock::Timeout=300"]
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", package]):
+    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
         done = subprocess.run(
             ["apt-get", *options, *arguments],
             env=environment,

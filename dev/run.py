@@ -30,7 +30,7 @@ def run_with_cluster(command: Sequence[str], shape: Shape) -> int:
     try:
         cluster.start()
         programs = f"{cluster.kubernetes.kubectl.parent}{os.pathsep}" if shape.kubernetes else ""
-        code = _run(command, cluster.environment() | {"PATH": f"{programs}{os.environ['PATH']}"})
+        code = _run(cluster.command(command), cluster.environment() | {"PATH": f"{programs}{os.environ['PATH']}"})
     finally:
         cluster.stop(keep_logs=code != 0)
         LocalCluster.stop_orphans()

@@ -42,3 +42,21 @@ def test_go_too_old_to_fetch_its_toolchain_counts_as_missing(monkeypatch: pytest
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DevError, match=r"go 1\.21 or newer is needed"):
         prerequisites.go()
+
+
+def test_all_that_a_node_lacks_is_named_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(prerequisites, "NETWORK_PLUGIN_DIRECTORIES", (tmp_path,))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DevError) as caught:
+        prerequisites.node_tools()
+    assert str(caught.value) == (
+        "a node needs more programs: install them (Debian: apt-get install containerd runc iproute2 util-linux iptables"
+        " nftables conntrack socat ethtool containernetworking-plugins)"
+    )
+
+
+def test_a_node_without_root_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(DevError, match="a node needs root"):
+        prerequisites.node_tools()

@@ -1,0 +1,95 @@
+"""The programs of a node, built from Go modules and cached: kubelet and its like, pause, the spark-operator."""
+
+import json
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from dev import prerequisites
+from dev.artifacts import BUILD_FLAGS, link_flags
+from dev.cache import content_key, ensure
+from dev.console import say
+from dev.errors import DevError
+from dev.steps import run_step
+
+SOURCES = Path(__file__).parent
+BINARIES = SOURCES / "binaries"
+PAUSE = SOURCES / "pause"
+MULTI_CALL_BINARY = "node"
+NODE_PROGRAMS = ("kubelet", "kube-proxy", "kube-scheduler", "coredns", "remove-pods")
+SPARK_OPERATOR_MODULE = "github.com/kubeflow/spark-operator/v2"
+SPARK_OPERATOR_VERSION = "v2.4.0"
+# The checksum of the whole module, as `go.sum` has it: the version above is this content and no other.
+SPARK_OPERATOR_SUM = "h1:Bo5rz5dlhqYEa7e/TLtUEVXDMNRotnVaQ4VLCyeLeOc="
+SPARK_OPERATOR_CRDS = Path("charts") / "spark-operator-chart" / "crds"
+STATIC = {"CGO_ENABLED": "0"}
+DOWNLOAD_TIMEOUT_SECONDS = 600
+
+
+def node_programs() -> Path:
+    """Return a directory with the programs of `NODE_PROGRAMS`, which are one binary under several names."""
+    inputs = [BINARIES / name for name in ("go.mod", "go.sum", "main.go")]
+    flags = [*BUILD_FLAGS, "-ldflags", link_flags((BINARIES / "go.mod").read_text())]
+    return ensure("node", content_key(inputs, *flags, platform.machine()), lambda into: _build_node(into, flags))
+
+
+def pause_program() -> Path:
+    """Return the program that holds the namespaces of a pod."""
+    inputs = [PAUSE / name for name in ("go.mod", "main.go")]
+    return ensure("pause", content_key(inputs, *BUILD_FLAGS, platform.machine()), _build_pause) / "pause"
+
+
+def spark_operator() -> Path:
+    """Return a directory with the program `spark-operator` and its custom resource definitions under `crds/`."""
+    facts = (SPARK_OPERATOR_MODULE, SPARK_OPERATOR_VERSION, SPARK_OPERATOR_SUM, *BUILD_FLAGS, platform.machine())
+    return ensure("spark-operator", content_key([], *facts), _build_spark_operator)
+
+
+def _build_node(into: Path, flags: Sequence[str]) -> None:
+    program = into / MULTI_CALL_BINARY
+    say("node, 4 of 5: building kubelet, kube-proxy, kube-scheduler and CoreDNS (once a machine; 3 to 8 minutes)")
+    _go_build("node-build", BINARIES, program, flags, ".")
+    for name in NODE_PROGRAMS:
+        (into / name).symlink_to(MULTI_CALL_BINARY)
+
+
+def _build_pause(into: Path) -> None:
+    _go_build("pause-build", PAUSE, into / "pause", [*BUILD_FLAGS, "-ldflags", "-s -w"], ".")
+
+
+def _build_spark_operator(into: Path) -> None:
+    say(f"node, 5 of 5: building the spark-operator {SPARK_OPERATOR_VERSION} (once a machine; 2 to 4 minutes)")
+    module = _download(f"{SPARK_OPERATOR_MODULE}@{SPARK_OPERATOR_VERSION}", SPARK_OPERATOR_SUM, into)
+    # The module cache is read-only, and its replacements of modules count in a main module alone.
+    source = into / "source"
+    shutil.copytree(module, source, copy_function=shutil.copyfile)
+    source.chmod(0o755)
+    flags = [*BUILD_FLAGS, "-ldflags", "-s -w"]
+    _go_build("spark-operator-build", source, into / "spark-operator", flags, "./cmd/operator")
+    shutil.copytree(source / SPARK_OPERATOR_CRDS, into / "crds", copy_function=shutil.copyfile)
+    for directory in (source, *source.rglob("*/")):
+        directory.chmod(0o755)
+    shutil.rmtree(source)
+
+
+def _download(module: str, checksum: str, directory: Path) -> Path:
+    """Fetch a module; answers its directory in the module cache. Raises DevError, also when it is not what it was."""
+    command = [str(prerequisites.go()), "mod", "download", "-json", module]
+    timeout = DOWNLOAD_TIMEOUT_SECONDS
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=timeout, check=False)
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        raise DevError(f"{module} cannot be fetched: {done.stderr.strip()}") from None
+    if "Error" in found:
+        raise DevError(f"{module} cannot be fetched: {found['Error']}")
+    if found["Sum"] != checksum:
+        raise DevError(f"{module} has the checksum {found['Sum']}, not {checksum}")
+    return Path(found["Dir"])
+
+
+def _go_build(name: str, directory: Path, output: Path, flags: Sequence[str], package: str) -> None:
+    command = [str(prerequisites.go()), "build", *flags, "-o", str(output), package]
+    run_step(name, command, directory=directory, environment=STATIC)
