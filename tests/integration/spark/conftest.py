@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dev.access import PulsarAccess
+from segment_load.broker_access import BrokerAccess
+from segment_load.record_sink import RecordTopic
+from segment_load.stream import StreamSettings
+from tests.support.load_pipeline import Pipeline, Segments
+from tests.support.pulsar_view import PulsarView
+from tests.support.spark import spark
+from tests.support.world_making import random_name
+
+__all__ = ["spark"]
+
+
+@pytest.fixture
+def access(pulsar: PulsarAccess) -> BrokerAccess:
+    return BrokerAccess(pulsar.admin_url, str(pulsar.superuser_token_file), timeout_seconds=5.0)
+
+
+@pytest.fixture
+async def namespace(view: PulsarView) -> str:
+    name = f"tests/{random_name('load')}"
+    await view.create_namespace(name)
+    return name
+
+
+@pytest.fixture
+async def segments(view: PulsarView, namespace: str, pulsar: PulsarAccess) -> AsyncIterator[Segments]:
+    made = Segments(view, namespace, pulsar.service_url, pulsar.superuser_token)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def pipeline(
+    spark: SparkSession, access: BrokerAccess, namespace: str, pulsar: PulsarAccess, tmp_path: Path
+) -> AsyncIterator[Pipeline]:
+    topic = RecordTopic(f"persistent://{namespace}/records", pulsar.service_url, access.token_file)
+    made = Pipeline(spark, StreamSettings(access, topic, str(tmp_path / "load"), interval_seconds=2.0), pulsar)
+    yield made
+    await made.stop()

@@ -1,0 +1,3 @@
+from tests.support.spark import spark
+
+__all__ = ["spark"]
