@@ -41,7 +41,7 @@ demo: $(ENVIRONMENT) ## A topic from manifest to split and merge, on a cluster o
 .PHONY: test
 test: $(ENVIRONMENT) ## Everything: lint and all layers of tests, with the time of each
 	@times=(); \
-	for layer in build lint test-unit test-conformance test-simulation test-integration test-two-brokers; do \
+	for layer in build lint test-unit test-conformance test-simulation test-integration test-two-brokers test-spark; do \
 	    echo "=== $$layer"; started=$$SECONDS; \
 	    $(MAKE) "$$layer"; \
 	    times+=("$$(printf '%-18s %4d s' "$$layer" $$((SECONDS - started)))"); \
@@ -58,11 +58,11 @@ lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PYTHON) -m scalable_topics_operator.api.generate --check --reference docs/reference crds
+	$(PYTHON) -m scalable_topics_operator.generate --check --reference docs/reference crds
 
 .PHONY: test-unit
 test-unit: $(ENVIRONMENT) ## Unit tests
-	$(PYTEST) tests/unit -n $(UNIT_WORKERS)
+	$(PYTEST) tests/unit -m 'not spark' -n $(UNIT_WORKERS)
 
 .PHONY: test-conformance
 test-conformance: $(ENVIRONMENT) ## Cases of the peer implementation
@@ -75,16 +75,32 @@ test-simulation: $(ENVIRONMENT) ## Operations with a crash, a lost reply or a st
 .PHONY: test-integration
 test-integration: $(ENVIRONMENT) ## Tests on a real API server and a real broker (PROFILE=)
 	$(PYTHON) -m dev run --brokers 1 --profile $(PROFILE) -- \
-	    $(PYTEST) tests/integration -m 'not two_brokers' -n $(INTEGRATION_WORKERS) --dist worksteal
+	    $(PYTEST) tests/integration -m 'not two_brokers and not spark and not node' -n $(INTEGRATION_WORKERS) --dist worksteal
 
 .PHONY: test-two-brokers
 test-two-brokers: $(ENVIRONMENT) ## Tests that need two brokers (PROFILE=)
 	$(PYTHON) -m dev run --brokers 2 --profile $(PROFILE) -- \
 	    $(PYTEST) tests/integration -m two_brokers -n $(INTEGRATION_WORKERS) --dist worksteal
 
+.PHONY: test-spark
+test-spark: $(ENVIRONMENT) ## Tests of the load pipeline on real Spark and a real broker
+	$(PYTHON) -m dev run --brokers 1 -- $(PYTEST) tests -m spark
+
+.PHONY: test-node
+test-node: $(ENVIRONMENT) ## The load pipeline in pods of a real node, run by the spark-operator (as root; not part of test)
+	$(PYTHON) -m dev run --brokers 1 --node -- $(PYTEST) tests/integration/node -m node
+
+.PHONY: build-node
+build-node: $(ENVIRONMENT) ## Build and fetch what a node is made of, too (once a machine, 13 minutes of processor time)
+	$(PYTHON) -m dev build --node
+
 .PHONY: bench
 bench: $(ENVIRONMENT) ## Measurements, on a cluster of their own (BROKERS=, PROFILE=)
 	$(PYTHON) -m dev run --brokers $(BROKERS) --profile $(PROFILE) -- $(PYTHON) -m bench
+
+.PHONY: bench-pipeline
+bench-pipeline: $(ENVIRONMENT) ## The load pipeline over 50 brokers and 100,000 segments, on one core and on two
+	$(PYTHON) -m dev run --brokers 1 -- $(PYTHON) -m bench --only pipeline
 
 ##@ Long runs, whose results are kept in docs/evidence/
 LONG := $(PYTEST) -n 0
@@ -129,6 +145,26 @@ show-failover: $(ENVIRONMENT) ## Leaders killed and stopped 135 times in the mid
 show-writes-at-rest: $(ENVIRONMENT) ## What three replicas write over 10, 100 and 1,000 topics at rest
 	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_writes_at_rest.py
 
+.PHONY: show-auto-scale
+show-auto-scale: $(ENVIRONMENT) ## Topics follow a load up and down, and ten minutes of noise around every threshold
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_auto_scale.py
+
+.PHONY: show-pipeline
+show-pipeline: $(ENVIRONMENT) ## Topics follow a pipeline on Spark, and all that it may lose
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_pipeline_ramp.py tests/long/test_pipeline_losses.py
+
+.PHONY: show-pipeline-pods
+show-pipeline-pods: $(ENVIRONMENT) ## The same by driver and executor pods of a real node, as root
+	$(PYTHON) -m dev run --brokers 1 --node -- $(LONG) tests/long/test_pipeline_pods.py
+
+.PHONY: show-recorded-load
+show-recorded-load: $(ENVIRONMENT) ## An hour of load, recorded by a pipeline, and the reports on it (RECORD_SECONDS=)
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_recorded_load.py
+
+.PHONY: show-missing-brokers
+show-missing-brokers: $(ENVIRONMENT) ## A broker dead, back again, and both silent, while segments are due to be merged
+	$(LONG) tests/long/test_missing_brokers.py
+
 .PHONY: show-control-plane-down
 show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without operator and API server
 	$(LONG) tests/long/test_control_plane_down.py
@@ -136,7 +172,7 @@ show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without opera
 ##@ Upkeep
 .PHONY: generate
 generate: $(ENVIRONMENT) ## Write crds/ and docs/reference/ from the models
-	$(PYTHON) -m scalable_topics_operator.api.generate --reference docs/reference crds
+	$(PYTHON) -m scalable_topics_operator.generate --reference docs/reference crds
 
 .PHONY: clean
 clean: ## Stop all clusters, remove their logs, the environment and caches in the tree

@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import kernel, producing, topics
+from bench import deciding, kernel, producing, segment_load, topics
 
 
 def main() -> int:
@@ -15,15 +15,24 @@ def main() -> int:
     parser.add_argument("--topics", type=int, default=40, help="topics created in each round (default: %(default)s)")
     parser.add_argument("--messages", type=int, default=100_000, help="sent in each round (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds, whose median counts (default: %(default)s)")
-    parser.add_argument("--only", choices=("kernel", "topics", "producing"), help="one benchmark instead of all")
+    parser.add_argument("--segments", type=int, default=100_000, help="of the pipeline's fleet (default: %(default)s)")
+    parser.add_argument(
+        "--only",
+        choices=("kernel", "deciding", "topics", "producing", "pipeline"),
+        help="one benchmark instead of all; pipeline takes minutes and runs only so",
+    )
     arguments = parser.parse_args()
     print(f"# Benchmarks\n\n{os.cpu_count()} cores, Python {platform.python_version()}, {platform.machine()}\n")
     if arguments.only in (None, "kernel"):
         print(kernel.report(arguments.rounds))
+    if arguments.only in (None, "deciding"):
+        print(deciding.report(arguments.rounds))
     if arguments.only in (None, "topics"):
         print(asyncio.run(topics.report(arguments.topics, arguments.rounds)))
     if arguments.only in (None, "producing"):
         print(asyncio.run(producing.report(arguments.messages, arguments.rounds)))
+    if arguments.only == "pipeline":
+        print(asyncio.run(segment_load.report(arguments.segments)))
     return 0
 
 

@@ -123,6 +123,7 @@ class _OperatorUnderTest:
             f"--namespaces={namespace}",
             f"--operator-namespace={namespace}",
             "--bind-port=0",
+            "--gateway-port=0",
             "--log-level=WARNING",
             env=dict(os.environ),
         )

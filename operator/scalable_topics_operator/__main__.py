@@ -9,6 +9,7 @@ import sys
 from scalable_topics_operator.cluster.installation import InstallationMismatch
 from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.kube_login import NoKubernetes
+from scalable_topics_operator.gateway.server import GatewayUnusable
 from scalable_topics_operator.operator_process import OperatorProcess
 from scalable_topics_operator.settings import OperatorSettings, parse_settings
 from scalable_topics_operator.telemetry.logs import configure_logging
@@ -32,7 +33,7 @@ def main() -> None:
     configure_logging(settings.log_level, plain=settings.plain_logs)
     try:
         asyncio.run(_run(settings))
-    except (NoKubernetes, KubeError, InstallationMismatch) as error:
+    except (NoKubernetes, KubeError, InstallationMismatch, GatewayUnusable) as error:
         sys.exit(f"scalable-topics-operator: {error}")
 
 

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import platform
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from typing import Protocol, TypeVar
-
-from aiohttp import web
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Protocol
 
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.installation import Installation, find_installation
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeUnavailable
 from scalable_topics_operator.cluster.leadership import Leadership
-from scalable_topics_operator.cluster.resources import CONNECTIONS, SEGMENT_OPERATIONS, TOPICS
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.peer_secret import find_peer_token
+from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, TOPICS
 from scalable_topics_operator.cluster.status_store import StaleStatus
+from scalable_topics_operator.controllers.auto_scaler import AutoScaler
 from scalable_topics_operator.controllers.connections import ConnectionController
-from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
+from scalable_topics_operator.controllers.load_watch import LoadWatch
+from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import BY_TOPIC, OperationQueue, topic_of_operation
 from scalable_topics_operator.controllers.orphan_watch import OrphanWatch
+from scalable_topics_operator.controllers.pipeline_keeper import PipelineKeeper
+from scalable_topics_operator.controllers.policies import SegmentAutoScalePolicyController
+from scalable_topics_operator.controllers.policy_book import PolicyBook
+from scalable_topics_operator.controllers.policy_news import PolicyNews
+from scalable_topics_operator.controllers.published_thresholds import PublishedThresholds
 from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.controllers.segment_operations import SegmentOperationController
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
 from scalable_topics_operator.controllers.topic_reconciler import TopicReconciler
+from scalable_topics_operator.controllers.topic_views import LeaderViews
 from scalable_topics_operator.controllers.topic_work import (
     BY_CONNECTION,
     BY_NAME,
@@ -38,18 +48,28 @@ from scalable_topics_operator.controllers.topic_work import (
 from scalable_topics_operator.controllers.watched_fleet import WatchedFleet
 from scalable_topics_operator.controllers.watching import make_registry, watch
 from scalable_topics_operator.controllers.work_queue import WorkQueue
+from scalable_topics_operator.gateway.peer_client import PeerClient
+from scalable_topics_operator.gateway.peer_load import OwnLoads, PeerLoads
+from scalable_topics_operator.gateway.peer_transport import PeerTransport
+from scalable_topics_operator.gateway.server import Gateway, load_certificate
+from scalable_topics_operator.load.pipeline_runners import make_runners
+from scalable_topics_operator.load.supervisor_process import SupervisorProcess
 from scalable_topics_operator.operations.errors import BackendUnavailable
 from scalable_topics_operator.settings import OperatorSettings
-from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, make_telemetry_app
+from scalable_topics_operator.starting import reached, unless
+from scalable_topics_operator.telemetry.health import Pulse, serve_telemetry
 from scalable_topics_operator.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
+Looks = Mapping[str, Callable[[], Coroutine[None, None, None]]]
+"""What goes on besides the queue, for ever, by name."""
 
-WATCHED = (CONNECTIONS, TOPICS, SEGMENT_OPERATIONS)
+# In the order of the lists: what topics depend on comes first.
+WATCHED = (CONNECTIONS, POLICIES, TOPICS, SEGMENT_OPERATIONS)
 _GAUGE_SECONDS = 2.0
-_START_RETRY_SECONDS = 2.0
+# Topics come and go many at a time: a policy counts them once.
+_POLICY_PAUSE_SECONDS = 1.0
 # A cluster that refuses at once costs nobody anything; one that keeps a worker waiting does.
 _HUNG_SECONDS = 5.0
 
@@ -59,7 +79,7 @@ class _Controller(Protocol):
 
 
 class OperatorProcess:
-    """The operator. `run` works until cancelled or until `stop` is set.
+    """The operator. `run` works until cancelled or until `stop` is set. `consumers` takes counts of consumers.
 
     Args:
         settings: how it runs.
@@ -69,7 +89,7 @@ class OperatorProcess:
     def __init__(self, settings: OperatorSettings, take_signals: Callable[[], None] = lambda: None) -> None:
         self._settings = settings
         self._take_signals = take_signals
-        self._metrics = Metrics(per_topic=settings.per_topic_metrics)
+        self._metrics = Metrics(per_topic=settings.per_topic_metrics, per_segment=settings.per_segment_metrics)
         self._queue: WorkQueue[ObjectKey] = WorkQueue(group_of=self._connection_group)
         # Apart, with workers of its own: a probe of a cluster that does not answer holds one for a long time.
         self._probes: WorkQueue[ObjectKey] = WorkQueue()
@@ -77,11 +97,16 @@ class OperatorProcess:
         self._cache.add_index(BY_NAME, TOPICS, canonical_topic)
         self._cache.add_index(BY_CONNECTION, TOPICS, lambda body: str(connection_of(body)))
         self._cache.add_index(BY_TOPIC, SEGMENT_OPERATIONS, topic_of_operation)
+        self._book = PolicyBook(self._cache, settings.policy_defaults)
+        self._news = PolicyNews(self._cache, self._book)
         self._controllers: Mapping[str, _Controller] = {}
         self._fleet = WatchedFleet(self._cache, settings.shards, self._begin, self._forget)
         self._shards = ShardWork(self._fleet, self._metrics, settings.lease.lease_seconds)
         self._topics: TopicReconciler | None = None
         self._names: dict[ObjectKey, str] = {}
+        self._identity = f"{platform.node()}-{uuid.uuid4().hex[:8]}"
+        self.consumers = ConsumerCounts(self._decide_soon)
+        self.views: LeaderViews | None = None
         self.bound_port = 0
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -95,18 +120,40 @@ class OperatorProcess:
                 self._settings.relist_seconds,
                 self._on_change,
             )
-            async with self._telemetry(relister):
-                namespace, shards = self._settings.operator_namespace, self._settings.shards
-                installation = await _unless(stop, _find_installation(kube, namespace, shards))
+            settings, pulse = self._settings, partial(self._pulse, relister)
+            async with serve_telemetry(self._metrics, pulse, settings.bind_host, settings.bind_port) as port:
+                self.bound_port = port
+                namespace, shards = settings.operator_namespace, settings.shards
+                installation = await unless(stop, reached(lambda: find_installation(kube, namespace, shards)))
+                peer_token = await unless(stop, reached(lambda: find_peer_token(kube, namespace)))
                 # Nothing acts before one complete list: a half-known fleet looks like one with missing rivals.
-                await _unless(stop, relister.first_round())
-                if installation is None or stop.is_set():
+                await unless(stop, relister.first_round())
+                if installation is None or peer_token is None or stop.is_set():
                     return
                 events = EventRecorder(kube)
                 connections = ConnectionController(
                     kube, self._cache, events, self._metrics, self._shards, self._wake_topics_of
                 )
-                self._controllers = self._make_controllers(kube, events, connections, installation)
+                certificate = load_certificate(settings.gateway_tls_cert, settings.gateway_tls_key)
+                transport = PeerTransport(certificate.fingerprint if certificate is not None else None)
+                peers = PeerLoads(PeerClient(peer_token, transport), self._shards)
+                pipelines = self._make_pipelines(kube, connections, installation)
+                loads = LoadWatch(kube, self._cache, connections, self._shards, self._metrics, pipelines, peers.ask)
+                self._controllers = self._make_controllers(kube, events, connections, loads, installation)
+                gateway = Gateway(
+                    host=settings.gateway_host,
+                    port=settings.gateway_port,
+                    address=settings.gateway_address,
+                    certificate=certificate,
+                    kube=kube,
+                    cache=self._cache,
+                    leaders=self._shards,
+                    transport=transport,
+                    peer_token=peer_token,
+                    metrics=self._metrics,
+                    views=self.views,
+                    load=OwnLoads(loads),
+                )
                 orphans = OrphanWatch(
                     kube,
                     self._cache,
@@ -115,32 +162,47 @@ class OperatorProcess:
                     self._metrics,
                     installation,
                     self._shards,
-                    self._settings.times.drift_seconds,
+                    settings.times.drift_seconds,
                 )
                 try:
-                    await self._lead(relister, orphans, stop)
+                    looks = {"orphans": orphans.run, "load": loads.run, "pipelines": pipelines.run}
+                    if settings.pipeline_command:
+                        command, folder = settings.pipeline_command, Path(settings.pipeline_folder)
+                        looks["supervisor"] = SupervisorProcess(command, folder).run
+                    async with transport, gateway:
+                        await self._lead(relister, looks, gateway.address, stop)
                 finally:
                     await connections.close()
 
-    async def _lead(self, relister: Relister, orphans: OrphanWatch, stop: asyncio.Event) -> None:
+    async def _lead(self, relister: Relister, looks: Looks, gateway: str, stop: asyncio.Event) -> None:
         """Stand for election while there is work, and let others have the shards at once in the end."""
-        identity = f"{platform.node()}-{uuid.uuid4().hex[:8]}"
-        settings = self._settings
+        settings, identity = self._settings, self._identity
         logger.info("standing for election as %s", identity)
-        leadership = Leadership(settings.operator_namespace, identity, settings.shards, settings.lease, self._shards)
+        leadership = Leadership(
+            settings.operator_namespace, identity, settings.shards, settings.lease, self._shards, gateway
+        )
         self._shards.follow(leadership)
         leadership.start()
         try:
-            await self._work(relister, orphans, leadership, stop)
+            await self._work(relister, looks, leadership, stop)
         finally:
             self._shards.stop()
             await leadership.stop()
+
+    def _make_pipelines(
+        self, kube: KubeClient, connections: ConnectionController, installation: Installation
+    ) -> PipelineKeeper:
+        runners = make_runners(kube, self._settings.pipeline_folder)
+        thresholds = PublishedThresholds(self._cache, self._book).of
+        identity, name = self._identity, installation.installation_id[:8]
+        return PipelineKeeper(kube, self._cache, connections, self._shards, runners, thresholds, identity, name)
 
     def _make_controllers(
         self,
         kube: KubeClient,
         events: EventRecorder,
         connections: ConnectionController,
+        loads: LoadWatch,
         installation: Installation,
     ) -> Mapping[str, _Controller]:
         maker = TopicWorkMaker(
@@ -154,18 +216,26 @@ class OperatorProcess:
             self._shards.raise_term,
         )
         operations = OperationQueue(kube, self._cache, events, self._queue.add)
-        self._topics = TopicReconciler(
-            kube, self._cache, events, self._metrics, maker, operations, self._settings.times
+        scaler = AutoScaler(
+            self._book,
+            loads,
+            self.consumers,
+            self._metrics.scaling,
+            self._settings.auto_scale_interval_seconds,
+            self._settings.operations.max_records,
         )
+        self._topics = TopicReconciler(
+            kube, self._cache, events, self._metrics, maker, operations, scaler, self._settings.times
+        )
+        self.views = LeaderViews(self._cache, maker, self._topics.memories.get, self.consumers)
         return {
             CONNECTIONS.plural: connections,
             TOPICS.plural: self._topics,
             SEGMENT_OPERATIONS.plural: SegmentOperationController(kube, self._cache, self._queue.add),
+            POLICIES.plural: SegmentAutoScalePolicyController(kube, self._cache, events, self._book),
         }
 
-    async def _work(
-        self, relister: Relister, orphans: OrphanWatch, leadership: Leadership, stop: asyncio.Event
-    ) -> None:
+    async def _work(self, relister: Relister, looks: Looks, leadership: Leadership, stop: asyncio.Event) -> None:
         registry = make_registry(self._cache, WATCHED, self._on_change, relister.ask)
         logger.info("all objects are listed; work begins")
         tasks = [
@@ -175,7 +245,7 @@ class OperatorProcess:
                 "relist": relister.run(),
                 "queue": self._queue.run(self._reconcile, self._settings.workers),
                 "probes": self._probes.run(self._reconcile, self._settings.workers),
-                "orphans": orphans.run(),
+                **{name: look() for name, look in looks.items()},
                 # Rather started again by Kubernetes than a replica that never leads.
                 "leadership": leadership.ended(),
                 "gauges": self._show_gauges(),
@@ -224,6 +294,7 @@ class OperatorProcess:
         if _generation(self._cache, key) not in (generation, None):
             # The reply to a write of ours may have told of a newer spec; its own event is then no news any more.
             queue.add(key)
+        self._pass_on(key)
         self._metrics.reconcile_seconds.labels(kind).observe(time.monotonic() - started)
 
     async def _led(self, key: ObjectKey, work: Coroutine[None, None, float | None]) -> float | None:
@@ -237,7 +308,13 @@ class OperatorProcess:
 
     def _forget(self, key: ObjectKey) -> None:
         if self._topics is not None:
-            self._topics.forget(key)
+            self._topics.memories.forget(key)
+
+    def _decide_soon(self, key: ObjectKey) -> None:
+        """What decisions on a topic depend on has changed."""
+        if self._topics is not None:
+            self._topics.memories.decide_soon(key)
+        self._queue.add(key)
 
     def _queue_of(self, key: ObjectKey) -> WorkQueue[ObjectKey]:
         return self._probes if key.plural == CONNECTIONS.plural else self._queue
@@ -249,6 +326,7 @@ class OperatorProcess:
 
     def _on_change(self, key: ObjectKey) -> None:
         self._queue_of(key).add(key)
+        self._pass_on(key)
         if key.plural == TOPICS.plural:
             self._wake_rivals(key)
         elif key.plural == CONNECTIONS.plural and self._cache.get(key) is None:
@@ -273,26 +351,33 @@ class OperatorProcess:
         for topic, _ in self._cache.find(BY_CONNECTION, str(connection)):
             self._queue.add(topic)
 
-    @contextlib.asynccontextmanager
-    async def _telemetry(self, relister: Relister) -> AsyncIterator[None]:
-        def pulse() -> Pulse:
-            return Pulse(
-                synced=all(self._cache.synced(resource) for resource in WATCHED),
-                list_age_seconds=relister.seconds_since_complete,
-                oldest_wait_seconds=self._oldest_wait_seconds,
-                longest_work_seconds=max(self._queue.longest_work_seconds, self._probes.longest_work_seconds),
-            )
+    def _pass_on(self, key: ObjectKey) -> None:
+        """Have policies looked at that count the object; it may be known by a reply only, which is no event."""
+        if key.plural == TOPICS.plural:
+            self._wake_policies(self._news.topic_changed(key))
+        elif key.plural == CONNECTIONS.plural:
+            self._wake_policies(self._news.connection_changed(key))
+        elif key.plural == POLICIES.plural:
+            self._wake_topics_of_policy(key)
 
-        runner = web.AppRunner(make_telemetry_app(self._metrics, pulse, PulseLimits()), access_log=None)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, self._settings.bind_host, self._settings.bind_port)
-            await site.start()
-            self.bound_port = runner.addresses[0][1]
-            logger.info("metrics and health on %s:%d", self._settings.bind_host, self.bound_port)
-            yield
-        finally:
-            await runner.cleanup()
+    def _wake_topics_of_policy(self, policy: ObjectKey) -> None:
+        """Have topics decided anew whose effective policy has changed, and policies looked at that it bears on."""
+        affected = self._news.policy_changed(policy)
+        for topic in affected.topics:
+            self._decide_soon(topic)
+        self._wake_policies(affected.policies)
+
+    def _wake_policies(self, policies: Iterable[ObjectKey]) -> None:
+        for policy in policies:
+            self._queue.add_after(policy, _POLICY_PAUSE_SECONDS)
+
+    def _pulse(self, relister: Relister) -> Pulse:
+        return Pulse(
+            synced=all(self._cache.synced(resource) for resource in WATCHED),
+            list_age_seconds=relister.seconds_since_complete,
+            oldest_wait_seconds=self._oldest_wait_seconds,
+            longest_work_seconds=max(self._queue.longest_work_seconds, self._probes.longest_work_seconds),
+        )
 
     @property
     def _oldest_wait_seconds(self) -> float:
@@ -310,23 +395,3 @@ class OperatorProcess:
 def _generation(cache: ObjectCache, key: ObjectKey) -> int | None:
     body = cache.get(key)
     return body["metadata"]["generation"] if body else None
-
-
-async def _find_installation(kube: KubeClient, namespace: str, shards: int) -> Installation:
-    """The API server may come up after us: wait for it, but not for a refusal."""
-    while True:
-        try:
-            return await find_installation(kube, namespace, shards)
-        except KubeUnavailable as error:
-            logger.warning("%s; again in %.0f s", error, _START_RETRY_SECONDS)
-            await asyncio.sleep(_START_RETRY_SECONDS)
-
-
-async def _unless(stop: asyncio.Event, work: Coroutine[None, None, T]) -> T | None:
-    """The result of `work`, or None if `stop` is set first."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    done, pending = await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-    for task in pending:
-        task.cancel()
-    await asyncio.gather(*pending, return_exceptions=True)
-    return working.result() if working in done else None

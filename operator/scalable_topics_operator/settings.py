@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from scalable_topics_operator.autoscale.policy import Level
 from scalable_topics_operator.cluster.election import LeaseTimes
+from scalable_topics_operator.cluster.peers import is_address
 from scalable_topics_operator.controllers.topic_reconciler import ReconcileTimes
 from scalable_topics_operator.operations.context import OperationSettings
+
+AUTO_SCALE_FLAG = "auto-scale-enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +34,18 @@ class OperatorSettings:
         log_level: of our own loggers.
         plain_logs: readable lines instead of JSON.
         per_topic_metrics: series that carry a topic's name.
+        per_segment_metrics: the rates of each segment besides.
         times: how often topics are looked at without an event.
         operations: times and bounds of operations.
+        auto_scale_enabled: whether topics change by themselves where no policy says otherwise.
+        auto_scale_interval_seconds: between two decisions on a topic, 5 or more.
+        gateway_host: address at which the gateway listens.
+        gateway_port: its port; 0 takes a free one.
+        gateway_address: host and port at which other replicas reach it; where it listens, if empty.
+        gateway_tls_cert: PEM file of its certificate; empty for plain HTTP.
+        gateway_tls_key: PEM file of the certificate's key.
+        pipeline_folder: shared with the supervisor of load pipelines beside this replica; empty for none.
+        pipeline_command: of that supervisor, if it is to be a child of this process.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -43,8 +59,47 @@ class OperatorSettings:
     log_level: str = "INFO"
     plain_logs: bool = False
     per_topic_metrics: bool = True
+    per_segment_metrics: bool = False
     times: ReconcileTimes = field(default_factory=ReconcileTimes)
     operations: OperationSettings = field(default_factory=OperationSettings)
+    auto_scale_enabled: bool = True
+    auto_scale_interval_seconds: float = 60.0
+    gateway_host: str = "127.0.0.1"
+    gateway_port: int = 8081
+    gateway_address: str = ""
+    gateway_tls_cert: str = ""
+    gateway_tls_key: str = ""
+    pipeline_folder: str = ""
+    pipeline_command: str = ""
+
+    @property
+    def policy_defaults(self) -> Level | None:
+        """The operator's own knobs, below all policies; None if they are the defaults anyway."""
+        return None if self.auto_scale_enabled else Level(f"--{AUTO_SCALE_FLAG}", {"enabled": False})
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag of the operator's command.
+
+    Args:
+        name: without the dashes before it.
+        default: as one would write it.
+        parse: makes the value of a text; raises ValueError or argparse.ArgumentTypeError.
+        meaning: for `--help` and the reference.
+        broker: the brokers' setting that it mirrors (R37); empty where they have none.
+    """
+
+    name: str
+    default: str
+    parse: Callable[[str], Any]
+    meaning: str
+    broker: str = ""
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that may stand for it."""
+        return "SCALABLE_TOPICS_" + self.name.upper().replace("-", "_")
 
 
 def _positive(text: str) -> float:
@@ -68,37 +123,91 @@ def _lease(text: str) -> float:
     return value
 
 
+def _interval(text: str) -> float:
+    value = float(text)
+    if not (value >= 5 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds, 5 or more")
+    return value
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text} is neither true nor false")
+    return text.lower() == "true"
+
+
+def _address(text: str) -> str:
+    if text and not is_address(text):
+        raise argparse.ArgumentTypeError(f"{text} is not host:port")
+    return text
+
+
+FLAGS = (
+    Flag("namespaces", "", str, "namespaces to watch, separated by commas; all if empty"),
+    Flag("operator-namespace", "default", str, "where the installation's record and the Leases are kept"),
+    Flag("shards", "4", _count, "parts the topics are divided into among replicas; the same in all of them"),
+    Flag("lease-seconds", "15", _lease, "others take over what was not renewed for so long"),
+    Flag("workers", "32", _count, "objects worked on at a time, connections apart"),
+    Flag("relist-seconds", "300", _positive, "between two complete lists of the objects"),
+    Flag("bind-host", "127.0.0.1", str, "address of the metrics and health page"),
+    Flag("bind-port", "8080", int, "its port; 0 takes a free one"),
+    Flag("log-level", "INFO", str, "DEBUG, INFO, WARNING or ERROR"),
+    Flag("log-format", "json", str, "json or plain"),
+    Flag("per-topic-metrics", "true", _switch, "whether metrics carry topic names"),
+    Flag("per-segment-metrics", "false", _switch, "whether metrics carry the rates of each segment, too"),
+    Flag("drift-seconds", "300", _positive, "between two comparisons of a topic with its brokers"),
+    Flag("prune-seconds", "60", _positive, "between two looks for prunable segments"),
+    Flag("settle-window-seconds", "600", _positive, "how long sealed segments stay for unknown sends"),
+    Flag("force-delete-after-seconds", "300", _positive, "how long deletes of segments wait for clients"),
+    Flag(
+        AUTO_SCALE_FLAG,
+        "true",
+        _switch,
+        "whether topics split, merge and rebucket by themselves where no policy says otherwise",
+        "scalableTopicAutoScaleEnabled",
+    ),
+    Flag(
+        "auto-scale-interval-seconds",
+        "60",
+        _interval,
+        "between two decisions on a topic, 5 or more",
+        "scalableTopicAutoScaleInterval",
+    ),
+    Flag("gateway-host", "127.0.0.1", str, "address at which the gateway listens"),
+    Flag("gateway-port", "8081", int, "its port; 0 takes a free one"),
+    Flag("gateway-address", "", _address, "host:port at which other replicas reach it; where it listens, if empty"),
+    Flag("gateway-tls-cert", "", str, "PEM file of its certificate, the same for all replicas; plain HTTP if empty"),
+    Flag("gateway-tls-key", "", str, "PEM file of the certificate's key"),
+    Flag(
+        "pipeline-folder",
+        "",
+        str,
+        "folder shared with `segment_load supervise`, which runs load pipelines beside this replica; none if empty",
+    ),
+    Flag(
+        "pipeline-command",
+        "",
+        str,
+        "command of that supervisor, started as a child of this process; empty where it runs elsewhere",
+    ),
+)
+"""All flags, in the order people see them."""
+
+
 def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> OperatorSettings:
     """Read flags; each may also be given as `SCALABLE_TOPICS_<FLAG>`. Exits with a message on bad ones."""
-
-    def default(flag: str, fallback: str) -> str:
-        return environment.get("SCALABLE_TOPICS_" + flag.upper().replace("-", "_"), fallback)
-
     parser = argparse.ArgumentParser(
         prog="scalable-topics-operator",
         description="Brings scalable topics to Apache Pulsar on Kubernetes.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-
-    def option(flag: str, fallback: str, kind: type | object, help_text: str) -> None:
-        parser.add_argument(f"--{flag}", default=default(flag, fallback), type=kind, help=help_text)  # type: ignore[arg-type]
-
-    option("namespaces", "", str, "namespaces to watch, separated by commas; all if empty")
-    option("operator-namespace", "default", str, "where the installation's record and the Leases are kept")
-    option("shards", "4", _count, "parts the topics are divided into among replicas; the same in all of them")
-    option("lease-seconds", "15", _lease, "others take over what was not renewed for so long")
-    option("workers", "32", _count, "objects worked on at a time, connections apart")
-    option("relist-seconds", "300", _positive, "between two complete lists of the objects")
-    option("bind-host", "127.0.0.1", str, "address of the metrics and health page")
-    option("bind-port", "8080", int, "its port; 0 takes a free one")
-    option("log-level", "INFO", str, "DEBUG, INFO, WARNING or ERROR")
-    option("log-format", "json", str, "json or plain")
-    option("per-topic-metrics", "true", str, "whether metrics carry topic names")
-    option("drift-seconds", "300", _positive, "between two comparisons of a topic with its brokers")
-    option("prune-seconds", "60", _positive, "between two looks for prunable segments")
-    option("settle-window-seconds", "600", _positive, "how long sealed segments stay for unknown sends")
-    option("force-delete-after-seconds", "300", _positive, "how long deletes of segments wait for clients")
+    for flag in FLAGS:
+        parser.add_argument(
+            f"--{flag.name}", default=environment.get(flag.variable, flag.default), type=flag.parse, help=flag.meaning
+        )
     options = parser.parse_args(arguments)
+    if options.pipeline_command and not options.pipeline_folder:
+        parser.error("--pipeline-command needs --pipeline-folder")
     return OperatorSettings(
         namespaces=tuple(name.strip() for name in options.namespaces.split(",") if name.strip()),
         operator_namespace=options.operator_namespace,
@@ -110,10 +219,20 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os
         bind_port=options.bind_port,
         log_level=options.log_level,
         plain_logs=options.log_format == "plain",
-        per_topic_metrics=options.per_topic_metrics.lower() == "true",
+        per_topic_metrics=options.per_topic_metrics,
+        per_segment_metrics=options.per_segment_metrics,
         times=ReconcileTimes(drift_seconds=options.drift_seconds, prune_seconds=options.prune_seconds),
         operations=OperationSettings(
             settle_window_seconds=options.settle_window_seconds,
             force_delete_after_seconds=options.force_delete_after_seconds,
         ),
+        auto_scale_enabled=options.auto_scale_enabled,
+        auto_scale_interval_seconds=options.auto_scale_interval_seconds,
+        gateway_host=options.gateway_host,
+        gateway_port=options.gateway_port,
+        gateway_address=options.gateway_address,
+        gateway_tls_cert=options.gateway_tls_cert,
+        gateway_tls_key=options.gateway_tls_key,
+        pipeline_folder=options.pipeline_folder,
+        pipeline_command=options.pipeline_command,
     )

@@ -31,3 +31,19 @@ def load_cases() -> list[PeerCase]:
     fields = PeerCase.__dataclass_fields__
     lines = CASES_FILE.read_text(encoding="utf-8").splitlines()
     return [PeerCase(**{key: value for key, value in json.loads(line).items() if key in fields}) for line in lines]
+
+
+def judge(case: PeerCase, outcome: dict[str, Any], ours: dict[str, Any] | None) -> None:
+    """R38: the case passes, or is a listed difference that does differ; `ours` is what we do instead."""
+    if ours is None:
+        assert _narrowed(outcome, case.expect) == case.expect
+    else:
+        assert _narrowed(outcome, ours) == ours
+        assert _narrowed(outcome, case.expect) != case.expect, "no longer a difference: take it off the list"
+
+
+def _narrowed(outcome: Any, wanted: Any) -> Any:
+    """The parts of `outcome` that `wanted` speaks of."""
+    if isinstance(outcome, dict) and isinstance(wanted, dict):
+        return {key: _narrowed(outcome[key], wanted[key]) for key in wanted if key in outcome}
+    return outcome

@@ -5,13 +5,14 @@ share it. Without that, each session starts its own. Two variables must both be 
 be used; a KUBECONFIG alone, which a developer may have for other reasons, is not touched.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 
 from dev.access import KubernetesAccess, PulsarAccess, existing_cluster
 from dev.instance import LocalCluster, Shape
+from tests.support.pulsar_view import PulsarView
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +35,13 @@ def pulsar(request: pytest.FixtureRequest) -> Iterator[PulsarAccess]:
     with ExitStack() as stack:
         shape = Shape(kubernetes=False, brokers=2 if needs_two else 1)
         yield _started(stack, request.session, shape).pulsar.access
+
+
+@pytest.fixture
+async def view(pulsar: PulsarAccess) -> AsyncIterator[PulsarView]:
+    """A superuser's plain view of the brokers."""
+    async with PulsarView(pulsar.admin_url, pulsar.superuser_token) as client:
+        yield client
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.integration.conftest import kubernetes, local_cluster, pulsar
+from tests.integration.conftest import kubernetes, local_cluster, pulsar, view
 from tests.integration.operator.conftest import (
     bench,
     kube,
@@ -11,7 +11,6 @@ from tests.integration.operator.conftest import (
     proxied,
     pulsar_client,
     shared_operator,
-    view,
     world,
 )
 

@@ -10,6 +10,7 @@ import pytest
 
 from dev.instance import LocalCluster, Shape
 from scalable_topics_operator.cluster.resources import CONNECTIONS
+from scalable_topics_operator.operator_process import WATCHED
 from tests.integration.operator.conftest import MakeProxied
 from tests.support import manifests
 from tests.support.crds import install_crds
@@ -140,7 +141,7 @@ async def test_c30_a_silent_watch_is_noticed_without_a_relist(proxied: MakeProxi
     await until_metric(bench.operator, _OTHER_UP, lambda up: up == 1)
     # The lists that follow a start must be over: they would find what is done from here on.
     await bench.kube.until_quiet()
-    await bench.kube.silence_streams(3)
+    await bench.kube.silence_streams(len(WATCHED))
     silent_at = time.monotonic()
     await world.delete(CONNECTIONS, "other")
     await world.apply(manifests.topic("unheard", f"{world.pulsar_namespace}/unheard", subscriptions=["s"]))

@@ -147,6 +147,7 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         _pulsar("layout topic made", "PUT", "/{name}-layout$"),
         _pulsar("layout topic protected", "POST", "/{name}-layout/inactiveTopicPolicies$"),
         _pulsar("layout topic kept", "POST", "/{name}-layout/retention$"),
+        _pulsar("layout topic given its schema", "POST", "/{name}-layout/schema$"),
         _published("layout published"),
         _topic("shown what is managed", '"managedPermissions"'),
     ),

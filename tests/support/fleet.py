@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalable_topics_operator.cluster.resources import CONNECTIONS, SEGMENT_OPERATIONS, TOPICS
+from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, TOPICS
 from tests.support import manifests
 from tests.support.fault_proxy import SeenCall
 from tests.support.proxied_operator import ProxiedOperator
@@ -136,7 +136,7 @@ class Fleet:
     async def _versions(self) -> dict[str, str]:
         return {
             f"{resource.plural}/{body['metadata']['name']}": body["metadata"]["resourceVersion"]
-            for resource in (CONNECTIONS, TOPICS, SEGMENT_OPERATIONS)
+            for resource in (CONNECTIONS, TOPICS, SEGMENT_OPERATIONS, POLICIES)
             for body in await self._world.kube.list_all(resource, self._world.namespace)
         }
 

@@ -61,3 +61,12 @@ def operation(name: str, topic_name: str, kind: str, *, dry_run: bool = False, *
         "metadata": {"name": name},
         "spec": spec,
     }
+
+
+def policy(name: str, scope: str, target: Manifest, **knobs: Any) -> Manifest:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "SegmentAutoScalePolicy",
+        "metadata": {"name": name},
+        "spec": {"target": {"scope": scope, **target}, **knobs},
+    }

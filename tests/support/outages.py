@@ -88,7 +88,7 @@ async def brokers_go_in_the_middle_of_a_split(
     await world.until_reason("pulsar", "Reconciled", resource=CONNECTIONS)
     assert bench.operator.running
     assert bench.operator.pid == process
-    assert "Unreachable" in [reason for reason, _ in await world.events("pulsar")]
+    assert "Unreachable" in [reason for reason, _ in await world.events("pulsar", resource=CONNECTIONS)]
     return OutageReport(noticed_seconds, back_at - cut_at, done_seconds)
 
 

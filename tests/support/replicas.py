@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.kube_client import KubeClient
@@ -22,6 +23,13 @@ SHARDS = 4
 LEASE_SECONDS = 3.0
 
 
+async def shard_leases(world: World) -> dict[int, LeaseRecord]:
+    """The Leases of all shards of a world's installation."""
+    bodies = await world.kube.list_all(LEASES, world.namespace)
+    leases = [LeaseRecord.parse(body) for body in bodies]
+    return {lease.shard: lease for lease in leases if lease is not None and lease.part == SHARD}
+
+
 @dataclass(frozen=True, slots=True)
 class Replicas:
     """Some replicas of one installation, and the world they work in."""
@@ -31,9 +39,7 @@ class Replicas:
 
     async def shards(self) -> dict[int, LeaseRecord]:
         """The shards' Leases."""
-        bodies = await self.world.kube.list_all(LEASES, self.world.namespace)
-        leases = [LeaseRecord.parse(body) for body in bodies]
-        return {lease.shard: lease for lease in leases if lease is not None and lease.part == SHARD}
+        return await shard_leases(self.world)
 
     async def until_shared(self) -> dict[int, str]:
         """Wait until every shard has a holder and the living share them evenly; answers the holders."""
@@ -75,11 +81,12 @@ async def replicas(
     kubeconfig: Path,
     folder: Path,
     flags: tuple[str, ...] = FAST_FLAGS,
+    **connection: Any,
 ) -> AsyncIterator[Replicas]:
-    """Start so many, with logs in a folder; they are killed at the end."""
+    """Start so many, with logs in a folder; they are killed at the end. `connection` goes into its spec."""
     namespace = random_name("replicas")
     await create_namespace(kube, namespace)
-    world = await make_world(kube, view, brokers, namespace)
+    world = await make_world(kube, view, brokers, namespace, **connection)
     operators = [RunningOperator(kubeconfig, namespace, folder / f"{number}.log", flags) for number in range(count)]
     try:
         await asyncio.gather(*(asyncio.to_thread(operator.start) for operator in operators))

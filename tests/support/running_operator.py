@@ -39,8 +39,11 @@ class RunningOperator:
             f"--namespaces={namespace}",
             f"--operator-namespace={namespace}",
             "--bind-port=0",
+            "--gateway-port=0",
             "--log-level=DEBUG",
             "--lease-seconds=3",
+            # Tests whose subject it is switch it on: idle topics of the others would be merged under them.
+            "--auto-scale-enabled=false",
             *flags,
         )
         self._process: subprocess.Popen[bytes] | None = None
@@ -113,6 +116,11 @@ class RunningOperator:
     def metrics_url(self) -> str:
         """Base URL of its metrics and health page."""
         return "http://" + self._said("metrics and health on ")
+
+    @property
+    def gateway_url(self) -> str:
+        """Base URL of its gateway."""
+        return "http://" + self._said("gateway on ")
 
     @property
     def identity(self) -> str:

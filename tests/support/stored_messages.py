@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import pulsar
 
-_GRACE_SECONDS = 0.3
+# How long nothing may come of a topic that is said to be at its end: the first message takes longer than others.
+_FIRST_SECONDS = 2.0
+_NEXT_SECONDS = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,12 @@ def _read(service_url: str, token: str, topic: str) -> Iterator[pulsar.Message]:
     try:
         reader = client.create_reader(topic, pulsar.MessageId.earliest, receiver_queue_size=5000)
         ended_at: float | None = None
-        while ended_at is None or time.monotonic() - ended_at < _GRACE_SECONDS:
+        grace_seconds = _FIRST_SECONDS
+        while ended_at is None or time.monotonic() - ended_at < grace_seconds:
             try:
                 if reader.has_message_available():
                     yield reader.read_next(10_000)
+                    ended_at, grace_seconds = None, _NEXT_SECONDS
                     continue
             except pulsar.PulsarException:
                 # It has met the end of a sealed topic, on which pulsar-client drops its connection.
@@ -95,6 +99,7 @@ def _read(service_url: str, token: str, topic: str) -> Iterator[pulsar.Message]:
             ended_at = ended_at or time.monotonic()
             with contextlib.suppress(pulsar.Timeout):
                 yield reader.read_next(100)
+                ended_at, grace_seconds = time.monotonic(), _NEXT_SECONDS
     finally:
         with contextlib.suppress(pulsar.PulsarException):
             # It has just met the end of a sealed topic, on which pulsar-client drops its connection.

@@ -15,6 +15,7 @@ from scalable_topics_operator.cluster.resources import (
     CONNECTIONS,
     EVENTS,
     NAMESPACES,
+    POLICIES,
     SECRETS,
     SEGMENT_OPERATIONS,
     TOPICS,
@@ -26,7 +27,7 @@ from tests.support.waiting import eventually
 
 SHARED_CONNECTION = "pulsar"
 _RESOURCES: dict[str, Resource] = {
-    resource.kind: resource for resource in (CONNECTIONS, NAMESPACES, SECRETS, SEGMENT_OPERATIONS, TOPICS)
+    resource.kind: resource for resource in (CONNECTIONS, NAMESPACES, POLICIES, SECRETS, SEGMENT_OPERATIONS, TOPICS)
 }
 
 _READINGS, _READING_SECONDS = 40, 0.25
@@ -61,7 +62,9 @@ class World:
     async def tidy_up(self) -> None:
         """Let go of what this world has made, so that the operator does not look after it for ever."""
         for resource, name in self.made:
-            if resource in (TOPICS, SEGMENT_OPERATIONS) or (resource == CONNECTIONS and name != SHARED_CONNECTION):
+            if resource in (POLICIES, TOPICS, SEGMENT_OPERATIONS) or (
+                resource == CONNECTIONS and name != SHARED_CONNECTION
+            ):
                 await self.delete(resource, name)
 
     async def get(self, resource: Resource, name: str) -> Body:
@@ -143,12 +146,12 @@ class World:
         """The recorded layout of a ScalableTopic."""
         return from_record((await self.get(TOPICS, name))["status"]["layout"])
 
-    async def events(self, name: str) -> list[tuple[str, str]]:
+    async def events(self, name: str, *, resource: Resource = TOPICS) -> list[tuple[str, str]]:
         """Reasons and messages of the Events about an object."""
         return [
             (event["reason"], event["message"])
             for event in await self.kube.list_all(EVENTS, self.namespace)
-            if event["involvedObject"]["name"] == name
+            if (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == (resource.kind, name)
         ]
 
     def topic_name(self, local: str) -> TopicName:
@@ -160,12 +163,14 @@ class World:
         layout, topic = await self.layout(name), self.topic_name(local)
         return {segment_id: segment_topic(topic, segment) for segment_id, segment in layout.segments.items()}
 
-    async def until_event(self, name: str, reason: str, *, within_seconds: float = 40.0) -> str:
+    async def until_event(
+        self, name: str, reason: str, *, resource: Resource = TOPICS, within_seconds: float = 40.0
+    ) -> str:
         """Wait for an Event about an object; answers its message."""
         found = await eventually(
-            lambda: self.events(name),
+            lambda: self.events(name, resource=resource),
             lambda events: any(seen == reason for seen, _ in events),
-            what=f"an Event {reason} about {name}",
+            what=f"an Event {reason} about {resource.kind} {name}",
             within_seconds=within_seconds,
         )
         return next(message for seen, message in found if seen == reason)

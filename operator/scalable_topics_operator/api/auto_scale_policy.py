@@ -20,7 +20,7 @@ from scalable_topics_operator.api.common import (
     condition_column,
 )
 from scalable_topics_operator.api.quantities import Duration, PositiveQuantity, Quantity
-from scalable_topics_operator.api.schema_extra import rule, rules
+from scalable_topics_operator.api.schema_extra import LIST_ATOMIC, rule, rules
 
 _METRICS = ("msgRateIn", "bytesRateIn", "msgRateOut", "bytesRateOut")
 
@@ -186,17 +186,32 @@ class SegmentAutoScalePolicySpec(AutoScaleKnobs):
     """The topics this policy is for."""
 
 
+class EffectiveKnob(ApiModel):
+    """A knob as it comes out."""
+
+    knob: str
+    """Its path, such as split.msgRateIn."""
+    value: str
+    """Its exact value: true or false, or a number in `unit`."""
+    unit: str | None = None
+    """What the number counts: seconds, messages/s or bytes/s, rates being those of one segment."""
+    origin: str
+    """Who says so: a policy, the operator's own settings, or default."""
+
+
 class SegmentAutoScalePolicyStatus(ApiModel):
     """What became of the policy."""
 
     observed_generation: int | None = None
     """metadata.generation this status was found for."""
     conditions: Conditions = ()
-    """Ready, Reconciling, Stalled."""
+    """Ready, Reconciling, Stalled; Conflicted while another policy of the same scope says otherwise for the same
+    topics."""
     matched_topics: int | None = None
     """ScalableTopics it applies to."""
-    effective: Mapping[str, str] = {}
-    """The knobs as they come out at this policy's level, by their path, such as split.msgRateIn."""
+    effective: Annotated[tuple[EffectiveKnob, ...], LIST_ATOMIC] = ()
+    """The knobs as they come out at this policy's level, wider policies included; those left out differ among its
+    topics."""
 
 
 class SegmentAutoScalePolicy(CustomResource):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from scalable_topics_operator.api.schema_extra import DATE_TIME, list_map
@@ -197,3 +197,9 @@ class CustomResource(ApiModel):
 
     api_version: str = API_VERSION
     metadata: ObjectMeta = ObjectMeta()
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first thing that is wrong with an object, and where, in one line."""
+    first = error.errors()[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

@@ -22,8 +22,12 @@ from scalable_topics_operator.api.common import (
     condition_column,
 )
 from scalable_topics_operator.api.schema_extra import LIST_SET, SchemaExtra, list_map, rule, rules
+from scalable_topics_operator.api.spark_application import SparkApplicationSettings
 
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?"
+
+# A default is checked before those below it are filled in.
+_EMBEDDED = "!has(self.runner) || self.runner != 'SparkApplication'"
 
 MOST_ORPHANS_SHOWN = 20
 
@@ -176,6 +180,9 @@ class Allow(ApiModel):
     migrate existing topics, delete data."""
 
 
+RecordsTopic = Annotated[str, Field(max_length=512, pattern=r"^persistent://[-=:.\w]+/[-=:.\w]+/[^/\s]+$")]
+
+
 class LoadHistory(ApiModel):
     """Where raw load records are kept for reports and backtests."""
 
@@ -188,14 +195,35 @@ class LoadHistory(ApiModel):
 class Load(ApiModel):
     """How the load of segments is measured (DESIGN §8, R34)."""
 
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                f"{_EMBEDDED} || has(self.sparkApplication)",
+                "runner SparkApplication needs sparkApplication: at least image, serviceAccount and folder",
+            ),
+            rule(
+                f"{_EMBEDDED} || !has(self.history) || self.history.path.contains('://') || "
+                "(self.history.path.startsWith('/') && has(self.sparkApplication) && "
+                "has(self.sparkApplication.volumeClaim))",
+                "with runner SparkApplication, history.path is an address such as s3a://bucket/history, or a path "
+                "that starts with / on sparkApplication.volumeClaim",
+            ),
+        )
+    )
+
     source: Literal["Direct", "Pipeline"] = "Direct"
     """Direct: the operator asks the brokers. Pipeline: Spark does."""
     runner: Literal["Embedded", "SparkApplication"] = "Embedded"
     """Where the pipeline runs: beside the operator, or as a SparkApplication."""
     interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
     """Time between two samples."""
+    records_topic: RecordsTopic | None = None
+    """Topic of the pipeline's records, persistent://tenant/namespace/topic; one of its own in scalable-topics/load if
+    left out. Only the pipeline may write to it."""
     history: LoadHistory | None = None
     """Where raw records are kept; nowhere if left out."""
+    spark_application: SparkApplicationSettings | None = None
+    """The SparkApplication; needed by that runner."""
 
 
 class PulsarNamespaceMapping(ApiModel):

@@ -1,13 +1,8 @@
-"""Write the custom resource definitions.
-
-`python -m scalable_topics_operator.api.generate [--check] [--reference DIR] [DIR]`
-"""
+"""Texts of the custom resource definitions and of their field reference, and whether files have them."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +19,7 @@ def crd_files() -> dict[str, str]:
     return {f"{crd_name(kind)}.yaml": _HEADER + _yaml(crd(kind)) for kind in KINDS}
 
 
-def reference_files() -> dict[str, str]:
+def field_reference_files() -> dict[str, str]:
     """File name to text of the field reference, one page a kind."""
     return {f"{kind.__name__}.md": reference_page(crd(kind)) for kind in KINDS}
 
@@ -50,22 +45,6 @@ def write(folder: Path, files: Mapping[str, str]) -> list[Path]:
     return changed
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; answers 1 when `--check` finds a difference."""
-    parser = argparse.ArgumentParser(description="Write the custom resource definitions.")
-    parser.add_argument("--check", action="store_true", help="change nothing, fail if something would change")
-    parser.add_argument("--reference", type=Path, metavar="DIR", help="also write the field reference here")
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("crds"), metavar="DIR", help="default: crds")
-    options = parser.parse_args(arguments)
-    targets = [(options.folder, crd_files())]
-    if options.reference:
-        targets.append((options.reference, reference_files()))
-    changed = [path for folder, files in targets for path in (outdated if options.check else write)(folder, files)]
-    for path in changed:
-        print(f"{path}: {'is not up to date' if options.check else 'written'}")
-    return 1 if options.check and changed else 0
-
-
 def _yaml(document: Mapping[str, Any]) -> str:
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
 
@@ -80,7 +59,3 @@ class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         """Never use anchors."""
         return True
-
-
-if __name__ == "__main__":
-    sys.exit(main())

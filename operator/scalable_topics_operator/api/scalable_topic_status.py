@@ -133,6 +133,8 @@ class OperationStatus(ApiModel):
     """How it will have ended once it is rolled back."""
     message: str | None = None
     """Why it is being rolled back, or what it waits for."""
+    reason: str | None = None
+    """Why the operator began it by itself."""
 
 
 class DeletingSegment(ApiModel):
@@ -188,7 +190,9 @@ class ActionStatus(ApiModel):
     result: Literal["Succeeded", "Failed", "RolledBack"]
     """How it ended."""
     message: str | None = None
-    """Why."""
+    """What went wrong."""
+    reason: str | None = None
+    """Why the operator did it by itself."""
     request: RequestRef
     """Who asked."""
 
@@ -209,6 +213,17 @@ class SettledSegment(ApiModel):
     """The segment."""
     producers: Annotated[tuple[SettledProducer, ...], LIST_ATOMIC] = ()
     """Where each stands."""
+
+
+class Clocks(ApiModel):
+    """When segments were changed last, by the operator or by request; in milliseconds since 1970."""
+
+    split_at_ms: int | None = None
+    """The last split."""
+    merge_at_ms: int | None = None
+    """The last merge."""
+    rebucket_at_ms: int | None = None
+    """The last rebucket rollover."""
 
 
 class Report(ApiModel):
@@ -257,5 +272,7 @@ class ScalableTopicStatus(ApiModel):
     """The last operation in a few words."""
     settled: Annotated[tuple[SettledSegment, ...], LIST_ATOMIC] = ()
     """What producers in doubt of sealed segments are told."""
+    clocks: Clocks | None = None
+    """When segments were changed last; cool-downs of automatic changes count from there."""
     reports: Annotated[tuple[Report, ...], LIST_ATOMIC] = ()
     """What needs a person's eye and stops nothing."""

@@ -21,6 +21,7 @@ from scalable_topics_operator.cluster.lease_record import (
     replica_lease_name,
     shard_lease_name,
 )
+from scalable_topics_operator.cluster.peers import Peer
 
 _FORGET_AFTER_LEASES = 10
 
@@ -93,10 +94,12 @@ class Election:
         identity: unique for each start of a process.
         shards: how many there are.
         times: how long leadership lasts.
+        gateway: host and port at which the others reach this replica; empty if they cannot.
     """
 
-    def __init__(self, identity: str, shards: int, times: LeaseTimes) -> None:
+    def __init__(self, identity: str, shards: int, times: LeaseTimes, gateway: str = "") -> None:
         self._identity = identity
+        self._gateway = gateway
         self._shards = shards
         self._times = times
         self._seen: dict[str, _Seen] = {}
@@ -158,6 +161,17 @@ class Election:
                 wanted -= 1
         return writes
 
+    def leaders(self, now_seconds: float) -> dict[int, Peer]:
+        """Who leads each shard, as far as this replica has seen: another that has not run out, or itself."""
+        leaders = {shard: Peer(self._identity, self._gateway, is_me=True) for shard in self.held}
+        for seen in self._seen.values():
+            lease = seen.lease
+            if lease.part != SHARD or lease.holder in ("", self._identity) or self._has_run_out(seen, now_seconds):
+                continue
+            own = self._seen.get(replica_lease_name(lease.holder))
+            leaders[lease.shard] = Peer(lease.holder, own.lease.gateway if own is not None else "", is_me=False)
+        return leaders
+
     def release(self, shards: Iterable[int]) -> list[Write]:
         """What to write to let others have these shards at once; they are not held any more."""
         writes = []
@@ -196,7 +210,8 @@ class Election:
         version = seen.lease.version if seen is not None else ""
         writes = []
         if seen is None or now_seconds - seen.since_seconds > self._times.lease_seconds / 2:
-            lease = LeaseRecord(mine, REPLICA, self._identity, 0, 2 * self._times.lease_seconds, version)
+            seconds = 2 * self._times.lease_seconds
+            lease = LeaseRecord(mine, REPLICA, self._identity, 0, seconds, version, gateway=self._gateway)
             writes.append(Write(Purpose.PRESENCE, lease))
         for name, other in self._seen.items():
             gone_seconds = _FORGET_AFTER_LEASES * self._counts_seconds(other.lease)

@@ -166,6 +166,13 @@ class KubeClient:
             retried=False,
         )
 
+    async def create_subresource(
+        self, resource: Resource, namespace: str | None, name: str, subresource: str, body: Body
+    ) -> Body:
+        """Ask an object's subresource for something new, such as a token. Raises KubeNotFound."""
+        what = _what("create", resource, namespace, name) + f" {subresource}"
+        return await self._call("POST", resource.path(namespace, name, subresource), what, body=body, retried=False)
+
     async def replace(self, resource: Resource, namespace: str | None, body: Body) -> Body:
         """Write a whole object, on condition of its resource version. Raises KubeConflict, KubeNotFound."""
         name = body["metadata"]["name"]
@@ -196,9 +203,20 @@ class KubeClient:
             retried=conditional,
         )
 
-    async def delete(self, resource: Resource, namespace: str | None, name: str, *, uid: str | None = None) -> None:
-        """Delete an object, only if its uid is the given one; quiet when it is gone."""
-        body: Body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+    async def delete(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        *,
+        uid: str | None = None,
+        propagation: str = "Background",
+    ) -> None:
+        """Delete an object, only if its uid is the given one; quiet when it is gone.
+
+        With propagation `Foreground` it stays, marked, until what it owns is gone.
+        """
+        body: Body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if uid:
             body["preconditions"] = {"uid": uid}
         try:

@@ -16,6 +16,7 @@ from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeConflict, KubeError, KubeNotFound
 from scalable_topics_operator.cluster.kube_login import NoKubernetes
 from scalable_topics_operator.cluster.lease_record import LEASES, PART_LABEL, LeaseRecord
+from scalable_topics_operator.cluster.peers import Peer
 
 logger = logging.getLogger(__name__)
 
@@ -62,16 +63,26 @@ class Leadership:
         shards: how many there are.
         times: how long leadership lasts.
         events: told what happens.
+        gateway: host and port at which other replicas reach this one's gateway; empty if they cannot.
     """
 
-    def __init__(self, namespace: str, identity: str, shards: int, times: LeaseTimes, events: LeadershipEvents) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        identity: str,
+        shards: int,
+        times: LeaseTimes,
+        events: LeadershipEvents,
+        gateway: str = "",
+    ) -> None:
         self._namespace = namespace
         self._times = times
         self._events = events
         self._loop = asyncio.get_running_loop()
-        self._election = Election(identity, shards, times)
+        self._election = Election(identity, shards, times, gateway)
         # Replaced, never changed, so that every thread sees a whole one.
         self._holds: Mapping[int, Hold] = {}
+        self._leaders: Mapping[int, Peer] = {}
         self._requests: deque[Callable[[], Iterable[Write]]] = deque()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._wake = threading.Event()
@@ -91,6 +102,11 @@ class Leadership:
         """Monotonic time until which work begun in a term may act; the past once the term is over."""
         hold = self._holds.get(shard)
         return hold.deadline_seconds if hold is not None and hold.term == term else 0.0
+
+    def leader_of(self, shard: int) -> Peer | None:
+        """Who leads a shard, as of this replica's last look at the Leases; None while nobody is known to."""
+        leader = self._leaders.get(shard)
+        return None if leader is not None and leader.is_me and self.hold(shard) is None else leader
 
     def release(self, shard: int) -> None:
         """Let others have a shard whose work has ended here."""
@@ -115,6 +131,7 @@ class Leadership:
         self._wake.set()
         await asyncio.to_thread(self._thread.join, 2 * _LEAVE_SECONDS)
         self._holds = {}
+        self._leaders = {}
 
     def _ask(self, request: Callable[[], Iterable[Write]]) -> None:
         self._requests.append(request)
@@ -213,6 +230,7 @@ class Leadership:
             for shard, held in self._election.held.items()
         }
         self._holds = after
+        self._leaders = self._election.leaders(time.monotonic())
         for shard, hold in before.items():
             if shard not in after or after[shard].term != hold.term:
                 self._call(self._events.lost, shard)

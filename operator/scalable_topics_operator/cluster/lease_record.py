@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from scalable_topics_operator.cluster.kube_client import Body, Resource
+from scalable_topics_operator.cluster.peers import is_address
 
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 TERM_ANNOTATION = "scalabletopics.io/term"
+GATEWAY_ANNOTATION = "scalabletopics.io/gateway"
 PART_LABEL = "scalabletopics.io/part"
 SHARD, REPLICA = "shard", "replica"
 _SHARD_NAME = "scalable-topics-shard-"
@@ -41,6 +43,7 @@ class LeaseRecord:
         duration_seconds: how long after its last change it counts.
         version: resource version; empty for one that is to be created.
         transitions: how often the holder changed; for people only.
+        gateway: of a replica's own, host and port at which the others reach its gateway; empty if it does not say.
     """
 
     name: str
@@ -50,6 +53,7 @@ class LeaseRecord:
     duration_seconds: float
     version: str = ""
     transitions: int = 0
+    gateway: str = ""
 
     @property
     def shard(self) -> int:
@@ -65,7 +69,8 @@ class LeaseRecord:
         name = metadata["name"]
         if not name.startswith(prefix) or (part == SHARD and not name.removeprefix(prefix).isdecimal()):
             return None
-        term = (metadata.get("annotations") or {}).get(TERM_ANNOTATION, "0")
+        annotations = metadata.get("annotations") or {}
+        term, gateway = annotations.get(TERM_ANNOTATION, "0"), annotations.get(GATEWAY_ANNOTATION, "")
         return cls(
             name=name,
             part=part,
@@ -74,6 +79,7 @@ class LeaseRecord:
             duration_seconds=float(spec.get("leaseDurationSeconds") or 0),
             version=metadata["resourceVersion"],
             transitions=int(spec.get("leaseTransitions") or 0),
+            gateway=gateway if is_address(gateway) else "",
         )
 
     def body(self, namespace: str, *, acquired: bool) -> Body:
@@ -93,6 +99,8 @@ class LeaseRecord:
             "labels": {PART_LABEL: self.part},
             "annotations": {TERM_ANNOTATION: str(self.term)},
         }
+        if self.gateway:
+            metadata["annotations"][GATEWAY_ANNOTATION] = self.gateway
         if self.version:
             metadata["resourceVersion"] = self.version
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}

@@ -11,8 +11,14 @@ FINALIZER = f"{GROUP}/topic"
 CONNECTIONS = Resource(GROUP, VERSION, "scalabletopicconnections", "ScalableTopicConnection")
 TOPICS = Resource(GROUP, VERSION, "scalabletopics", "ScalableTopic")
 SEGMENT_OPERATIONS = Resource(GROUP, VERSION, "segmentoperations", "SegmentOperation")
+POLICIES = Resource(GROUP, VERSION, "segmentautoscalepolicies", "SegmentAutoScalePolicy")
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 EVENTS = Resource("", "v1", "events", "Event")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace")
 SECRETS = Resource("", "v1", "secrets", "Secret")
+
+SPARK_APPLICATIONS = tuple(
+    Resource(group, version, "sparkapplications", "SparkApplication")
+    for group, version in (("sparkoperator.k8s.io", "v1beta2"), ("spark.apache.org", "v1"))
+)

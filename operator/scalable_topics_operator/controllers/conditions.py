@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,39 @@ def set_condition(
     else:
         before[kind] = _condition(before.get(kind), kind, holds, reason, clean(message), generation, now)
     return list(before.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Aspect:
+    """A condition besides Ready and its like.
+
+    Args:
+        kind: its type.
+        holds: its status; None takes it away.
+        reason: one CamelCase word.
+        message: for people.
+    """
+
+    kind: str
+    holds: bool | None
+    reason: str = ""
+    message: str = ""
+
+
+def with_aspects(before: Mapping[str, Any], aspects: Iterable[Aspect], *, generation: int, now: str) -> dict[str, Any]:
+    """The status with these conditions set or taken away."""
+    status = dict(before)
+    for aspect in aspects:
+        status["conditions"] = set_condition(
+            status.get("conditions", ()),
+            aspect.kind,
+            aspect.holds,
+            aspect.reason,
+            aspect.message,
+            generation=generation,
+            now=now,
+        )
+    return status
 
 
 def find_condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:

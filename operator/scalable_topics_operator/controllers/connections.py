@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from scalable_topics_operator.api.common import first_problem
 from scalable_topics_operator.api.connection import ScalableTopicConnection, ScalableTopicConnectionSpec
 from scalable_topics_operator.backends.admin.cluster_api import ClusterProbe
 from scalable_topics_operator.backends.admin.http import AdminHttp, HttpSettings
@@ -18,11 +19,12 @@ from scalable_topics_operator.backends.admin.retry import RetryPolicy
 from scalable_topics_operator.backends.classic.backend import ClassicBackend
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
+from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import CONNECTIONS
 from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing, find_condition
 from scalable_topics_operator.controllers.connection_credentials import SecretCredentials
-from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.operations.errors import AccessDenied, BackendRefused, BackendUnavailable
@@ -116,7 +118,7 @@ class ConnectionController:
             handle = await self._opened(key, body)
         except ValidationError as error:
             with suppress(NotLed):
-                invalid = Standing.stuck("InvalidSpec", _first_problem(error))
+                invalid = Standing.stuck("InvalidSpec", first_problem(error))
                 await self._shards.run(key, self._write(store, invalid, None))
             return None
         standing = await self._probe(handle)
@@ -216,8 +218,3 @@ class ConnectionController:
 
 def _observe(cache: ObjectCache, written: Body) -> None:
     cache.observe(CONNECTIONS, written)
-
-
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

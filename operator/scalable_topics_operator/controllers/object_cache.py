@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from scalable_topics_operator.cluster.kube_client import Body, Resource
+from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
 
 IndexFunction = Callable[[Body], str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectKey:
-    """Names one object of a kind."""
-
-    plural: str
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.plural} {self.namespace}/{self.name}"
-
-
-def key_of(resource: Resource, body: Body) -> ObjectKey:
-    """The key of an object."""
-    metadata = body["metadata"]
-    return ObjectKey(resource.plural, metadata.get("namespace", ""), metadata["name"])
 
 
 class ObjectCache:
@@ -40,6 +22,7 @@ class ObjectCache:
         self._objects: dict[ObjectKey, Body] = {}
         self._indexes: dict[str, tuple[str, IndexFunction, defaultdict[str, set[ObjectKey]]]] = {}
         self._synced: set[str] = set()
+        self._changes: Counter[str] = Counter()
 
     def add_index(self, name: str, resource: Resource, function: IndexFunction) -> None:
         """Look objects of a kind up by `function(body)`; None leaves an object out."""
@@ -55,7 +38,11 @@ class ObjectCache:
 
     def find(self, index: str, value: str) -> list[tuple[ObjectKey, Body]]:
         """Objects whose index function gives `value`."""
-        return [(key, self._objects[key]) for key in sorted(self._indexes[index][2].get(value, ()), key=str)]
+        return [(key, self._objects[key]) for key in sorted(self.keys(index, value), key=str)]
+
+    def keys(self, index: str, value: str) -> Set[ObjectKey]:
+        """Keys of the objects whose index function gives `value`, in no order; good until the cache changes."""
+        return self._indexes[index][2].get(value, frozenset())
 
     def observe(self, resource: Resource, body: Body) -> bool:
         """Take in an object; answers whether it is news."""
@@ -65,6 +52,7 @@ class ObjectCache:
             return False
         self._drop(key)
         self._objects[key] = body
+        self._changes[key.plural] += 1
         for plural, function, entries in self._indexes.values():
             if plural == key.plural and (value := function(body)) is not None:
                 entries[value].add(key)
@@ -107,6 +95,10 @@ class ObjectCache:
             self._drop(key)
         return changed, gone
 
+    def changes(self, resource: Resource) -> int:
+        """Another number than before whenever an object of the kind was taken in, replaced or taken out."""
+        return self._changes[resource.plural]
+
     def mark_synced(self, resource: Resource) -> None:
         """Note that the kind has been listed completely."""
         self._synced.add(resource.plural)
@@ -119,6 +111,7 @@ class ObjectCache:
         known = self._objects.pop(key, None)
         if known is None:
             return
+        self._changes[key.plural] += 1
         for plural, function, entries in self._indexes.values():
             if plural == key.plural and (value := function(known)) is not None:
                 entries[value].discard(key)

@@ -13,11 +13,12 @@ from scalable_topics_operator.api.segment_operation import SegmentOperation
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeNotFound
+from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
 from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
 from scalable_topics_operator.controllers.intents import operation_request
-from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.operations.context import OperationContext
 from scalable_topics_operator.operations.errors import BackendRefused

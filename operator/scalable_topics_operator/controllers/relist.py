@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource
 from scalable_topics_operator.cluster.kube_errors import KubeError
-from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.controllers.object_cache import ObjectCache
 
 logger = logging.getLogger(__name__)
 

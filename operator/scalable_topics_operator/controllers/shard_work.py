@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from scalable_topics_operator.cluster.election import Purpose
 from scalable_topics_operator.cluster.leadership import Leadership
-from scalable_topics_operator.controllers.object_cache import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.peers import Peer
 from scalable_topics_operator.operations.acting import acting_until
 from scalable_topics_operator.telemetry.metrics import Metrics
 
@@ -81,6 +82,10 @@ class ShardWork:
     def keeps(self, key: ObjectKey) -> bool:
         """Whether an object is this replica's, even while it may not act because a renewal is late."""
         return self._fleet.shard_of(key) in self._terms
+
+    def leader_of(self, key: ObjectKey) -> Peer | None:
+        """The replica that works on an object, this one or another; None while nobody is known to."""
+        return self._leadership.leader_of(self._fleet.shard_of(key)) if self._leadership is not None else None
 
     def raise_term(self, key: ObjectKey, above: int) -> None:
         """A record of an object carries a higher term than this replica leads under (R5)."""

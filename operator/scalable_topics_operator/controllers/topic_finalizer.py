@@ -7,14 +7,16 @@ import logging
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeNotFound
+from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import FINALIZER, TOPICS
 from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing
-from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.refusals import refusal_reason
 from scalable_topics_operator.controllers.timestamps import timestamp_now
+from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_status import with_standing
-from scalable_topics_operator.controllers.topic_work import Stuck, TopicMemory, TopicWork, TopicWorkMaker
+from scalable_topics_operator.controllers.topic_work import Stuck, TopicWork, TopicWorkMaker
 from scalable_topics_operator.operations.errors import (
     BackendError,
     BackendRefused,

@@ -12,44 +12,46 @@ from scalable_topics.layout import LayoutError
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeNotFound
+from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import FINALIZER, TOPICS
 from scalable_topics_operator.cluster.status_store import StatusStore
+from scalable_topics_operator.controllers.auto_scaler import AutoScaler, Subject
+from scalable_topics_operator.controllers.automatic_changes import AutomaticChanges
 from scalable_topics_operator.controllers.claim_owner import owner_alive
-from scalable_topics_operator.controllers.conditions import Standing, find_condition, holds
-from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.conditions import Standing, find_condition, holds, with_aspects
+from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
 from scalable_topics_operator.controllers.refusals import refusal_reason
 from scalable_topics_operator.controllers.timestamps import age_seconds, timestamp_now
 from scalable_topics_operator.controllers.topic_finalizer import TopicFinalizer
+from scalable_topics_operator.controllers.topic_memory import TopicMemories, TopicMemory
 from scalable_topics_operator.controllers.topic_status import (
     managed_by,
+    paused_aspect,
     recorded_managed,
     with_managed,
     with_standing,
-    with_wishes,
 )
 from scalable_topics_operator.controllers.topic_work import (
     Stuck,
-    TopicMemory,
     TopicWork,
     TopicWorkMaker,
+    connection_of,
 )
 from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import Verdict, judge_name
 from scalable_topics_operator.operations.create import establish, rebuild_if_outdated, require_claim
-from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.drift import repair_drift
 from scalable_topics_operator.operations.errors import BackendError, BackendRefused, BackendUnavailable
 from scalable_topics_operator.operations.journal import OperationKind, Request, Step, SubscriptionPhase
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
-from scalable_topics_operator.operations.reshape import advance_reshape, open_reshape
+from scalable_topics_operator.operations.reshape import advance_reshape
 from scalable_topics_operator.operations.subscriptions import settle_subscriptions
 from scalable_topics_operator.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
 _REFUSED_RETRY_SECONDS = 30.0
-_AUTOMATIC_SHARE = 0.8
 _LISTING_AGE_SECONDS = 5.0
 _YOUNG_SECONDS = 60.0
 
@@ -68,7 +70,7 @@ class ReconcileTimes:
 
 
 class TopicReconciler:
-    """Reconciles ScalableTopics; holds nothing between reconciles but `TopicMemory`."""
+    """Reconciles ScalableTopics; holds nothing between reconciles but `memories`."""
 
     def __init__(
         self,
@@ -78,6 +80,7 @@ class TopicReconciler:
         metrics: Metrics,
         maker: TopicWorkMaker,
         operations: OperationQueue,
+        scaler: AutoScaler,
         times: ReconcileTimes,
     ) -> None:
         self._kube = kube
@@ -86,9 +89,13 @@ class TopicReconciler:
         self._metrics = metrics
         self._maker = maker
         self._operations = operations
+        self._scaler = scaler
+        self._changes = AutomaticChanges(
+            self._finish_operations, cache, operations, metrics.scaling, times.prune_seconds, _REFUSED_RETRY_SECONDS
+        )
         self._times = times
         self._finalizer = TopicFinalizer(kube, cache, events, maker)
-        self._memories: dict[ObjectKey, TopicMemory] = {}
+        self.memories = TopicMemories(metrics)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         """Bring one topic forward; answers when to look again, in seconds, if no event comes first.
@@ -97,20 +104,22 @@ class TopicReconciler:
         """
         body = self._cache.get(key)
         if body is None:
-            self.forget(key)
+            self.memories.forget(key)
             return None
-        if self._is_new(key, body):
+        if self.memories.is_new(key, body):
             body = await self._read_again(key)
             if body is None:
                 return None
-        memory = self._memory(key, body)
+        memory = self.memories.of(key, body)
         store = self._store(body)
         generation = body["metadata"]["generation"]
         if body["metadata"].get("deletionTimestamp"):
             return await self._finalizer.finalize(key, store, memory)
         if _spec_changed(body):
             # Remembered, because a first attempt that fails marks the spec as seen.
-            memory.drift_due = 0.0
+            memory.drift_due = memory.scale.due = 0.0
+        if self._scaler.is_due(memory.scale) and self._only_looking(key, body):
+            await self._decide(key, body, memory)
         if self._settled(key, body, memory):
             return self._next_look(body, memory)
         try:
@@ -130,6 +139,15 @@ class TopicReconciler:
         except LayoutError as error:
             await self._stand(key, store, Standing.stuck("InvalidRecord", str(error)), generation)
         return _REFUSED_RETRY_SECONDS
+
+    async def _decide(self, key: ObjectKey, body: Body, memory: TopicMemory) -> None:
+        """Decide on a topic of which nothing else is to be done: mostly that is all, without a call or a write."""
+        subject = self._maker.subject(key, body)
+        if subject is None:
+            self._scaler.put_off(memory.scale)
+        else:
+            memory.shown = str(subject.topic)
+            await self._scaler.look(subject, memory.scale)
 
     async def _work(self, work: TopicWork) -> None:
         body = await self._finalizer.ensure(work.key, work.store.body)
@@ -154,7 +172,8 @@ class TopicReconciler:
             await settle_subscriptions(work.ctx)
             if await self._can_tell(work):
                 await self._run_requests(work)
-                await self._approach_desired(work)
+                await self._changes.approach_desired(work)
+                await self._auto_scale(work)
             problem = await self._check_drift(work)
             await self._prune(work)
         else:
@@ -188,7 +207,8 @@ class TopicReconciler:
     def _will_act(self, work: TopicWork) -> bool:
         layout, desired = work.store.state.layout, work.spec.segments.desired
         return bool(
-            _spec_changed(work.store.body)
+            work.memory.scale.pending
+            or _spec_changed(work.store.body)
             or self._operations.pending(work.key)
             or (layout is not None and desired not in (None, len(layout.active)))
         )
@@ -211,31 +231,19 @@ class TopicReconciler:
         while await self._operations.start_next(work.key, work.ctx):
             await self._finish_operations(work)
 
-    async def _approach_desired(self, work: TopicWork) -> None:
-        desired = work.spec.segments.desired
-        if desired is None:
+    async def _auto_scale(self, work: TopicWork) -> None:
+        """Decide again on what the record says now, since it may have changed since the decision that led here."""
+        layout = work.store.state.layout
+        scale, connection = work.memory.scale, connection_of(work.store.body)
+        if layout is None or not (scale.pending or self._scaler.is_due(scale)):
             return
-        while (layout := work.store.state.layout) is not None:
-            change = next_change(layout, desired)
-            if change is None:
-                return
-            limit = int(work.ctx.settings.max_records * _AUTOMATIC_SHARE)
-            if len(layout.segments) + len(change.children) > limit:
-                raise Stuck(
-                    Standing.stuck(
-                        "LayoutFull",
-                        f"the layout holds {len(layout.segments)} segments, {len(layout.sealed)} of them sealed; "
-                        f"automatic operations stop at {limit} until sealed segments are drained and pruned",
-                    ),
-                    self._times.prune_seconds,
-                )
-            await open_reshape(work.ctx, change, work.request)
-            await self._finish_operations(work)
-            if work.store.state.actions[-1].result.value == "Failed":
-                raise Stuck(
-                    Standing.stuck("OperationFailed", work.store.state.actions[-1].message),
-                    _REFUSED_RETRY_SECONDS,
-                )
+        subject = Subject(
+            work.key, work.store.body, work.spec, work.topic, layout, work.store.state.clocks, connection, work.handle
+        )
+        decision = await self._scaler.look(subject, scale)
+        scale.pending = False
+        if decision.action is not None:
+            self._scaler.acted(scale, succeeded=await self._changes.act(work, decision))
 
     async def _check_drift(self, work: TopicWork) -> Standing | None:
         """Compare with the brokers when that is due or the spec changed; answers what is lost."""
@@ -283,9 +291,8 @@ class TopicReconciler:
             )
         generation, now = work.generation, timestamp_now()
         status = with_standing(work.store.status, problem or Standing.healthy(), generation=generation, now=now)
-        status = with_wishes(
-            status, desired=work.spec.segments.desired, paused=work.spec.paused, generation=generation, now=now
-        )
+        aspects = (*self._scaler.aspects(status, work.memory.scale), paused_aspect(paused=work.spec.paused))
+        status = with_aspects(status, aspects, generation=generation, now=now)
         if not work.spec.paused:
             status = with_managed(status, managed_by(work.ctx.intent))
         before = find_condition(work.store.status, "Ready").get("reason")
@@ -311,6 +318,8 @@ class TopicReconciler:
             self._only_looking(key, body)
             and not memory.may_be_outdated(body["status"]["layout"]["nextSegmentId"])
             and memory.published.is_known
+            and not memory.scale.pending
+            and not self._scaler.has_news(body["status"], memory.scale)
             and now < memory.drift_due
             and (now < memory.prune_due or not _may_prune(body["status"]))
         )
@@ -335,7 +344,7 @@ class TopicReconciler:
         if body["spec"].get("paused"):
             return None
         now = time.monotonic()
-        due = memory.drift_due
+        due = min(memory.drift_due, memory.scale.due)
         if _may_prune(body.get("status") or {}):
             due = min(due, memory.prune_due)
         return max(0.0, due - now)
@@ -350,10 +359,6 @@ class TopicReconciler:
             # The totals are shared by another number of segments now (R27).
             work.memory.drift_due = 0.0
 
-    def _is_new(self, key: ObjectKey, body: Body) -> bool:
-        memory = self._memories.get(key)
-        return memory is None or memory.uid != body["metadata"]["uid"]
-
     async def _read_again(self, key: ObjectKey) -> Body | None:
         """The object as it is now, or None if it is gone.
 
@@ -364,22 +369,10 @@ class TopicReconciler:
             body = await self._kube.get(TOPICS, key.namespace, key.name)
         except KubeNotFound:
             self._cache.remove(key)
-            self.forget(key)
+            self.memories.forget(key)
             return None
         self._observe(body)
         return self._cache.get(key)
-
-    def _memory(self, key: ObjectKey, body: Body) -> TopicMemory:
-        if self._is_new(key, body):
-            self.forget(key)
-            self._memories[key] = TopicMemory(body["metadata"]["uid"])
-        return self._memories[key]
-
-    def forget(self, key: ObjectKey) -> None:
-        """Drop what is remembered of a topic: it is gone, or another replica works on it from now on."""
-        memory = self._memories.pop(key, None)
-        if memory is not None and memory.shown:
-            self._metrics.forget_layout(memory.shown)
 
     def _store(self, body: Body) -> StatusStore:
         return StatusStore(self._kube, TOPICS, body, self._observe)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from scalable_topics_operator.controllers.conditions import Standing, apply_standing, holds, set_condition
+from scalable_topics_operator.controllers.conditions import Aspect, Standing, apply_standing, holds
 from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.operations.drift import Managed
 from scalable_topics_operator.operations.journal import Action, OperationKind, TopicState, write_state
@@ -92,35 +92,10 @@ def with_managed(before: Mapping[str, Any], managed: Managed) -> dict[str, Any]:
     return status
 
 
-def with_wishes(
-    before: Mapping[str, Any],
-    *,
-    desired: int | None,
-    paused: bool,
-    generation: int,
-    now: str,
-) -> dict[str, Any]:
-    """The status with the conditions AutoScale and Paused."""
-    status = dict(before)
-    conditions = set_condition(
-        status.get("conditions", ()),
-        "AutoScale",
-        None if desired is None else False,
-        "DesiredSet",
-        "spec.segments.desired is set, so nothing is split or merged automatically",
-        generation=generation,
-        now=now,
-    )
-    status["conditions"] = set_condition(
-        conditions,
-        "Paused",
-        True if paused else None,
-        "SpecPaused",
-        "spec.paused is true; the operator changes nothing of the topic",
-        generation=generation,
-        now=now,
-    )
-    return status
+def paused_aspect(*, paused: bool) -> Aspect:
+    """The condition Paused."""
+    message = "spec.paused is true; the operator changes nothing of the topic"
+    return Aspect("Paused", True if paused else None, "SpecPaused", message)
 
 
 def managed_by(intent: TopicIntent) -> Managed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -14,8 +14,10 @@ from scalable_topics_operator.api.scalable_topic import ScalableTopic, ScalableT
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.installation import Installation
 from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import CONNECTIONS
 from scalable_topics_operator.cluster.status_store import StaleStatus, StatusStore
+from scalable_topics_operator.controllers.auto_scaler import Subject
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.connection_access import why_not_allowed
 from scalable_topics_operator.controllers.connections import (
@@ -24,11 +26,12 @@ from scalable_topics_operator.controllers.connections import (
     ConnectionHandle,
 )
 from scalable_topics_operator.controllers.intents import topic_intent
-from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_status import TopicFacts
 from scalable_topics_operator.controllers.topic_store import StatusTopicStore
-from scalable_topics_operator.operations.context import OperationContext, OperationSettings, Published
-from scalable_topics_operator.operations.journal import Request
+from scalable_topics_operator.operations.context import OperationContext, OperationSettings
+from scalable_topics_operator.operations.journal import Request, read_state
 from scalable_topics_operator.operations.protocols import Claim, TopicBackend
 from scalable_topics_operator.telemetry.metrics import Metrics
 
@@ -48,34 +51,6 @@ class Stuck(Exception):
         super().__init__(standing.message if standing else "")
         self.standing = standing
         self.retry_seconds = retry_seconds
-
-
-@dataclass(slots=True)
-class TopicMemory:
-    """What the process remembers of a topic between reconciles; losing it costs reads, nothing else.
-
-    Args:
-        uid: of the object.
-        opened_here: journals opened by this process (R8).
-        published: what clients were told last (R20).
-        drift_due: monotonic time of the next drift check.
-        prune_due: monotonic time of the next look for prunable segments.
-        shown: the topic that the metrics show for it, if any.
-        next_segment_id: the highest one it has recorded; a record with a lower one, or the first that this process
-            sees, may have come from a backup (R11).
-    """
-
-    uid: str
-    opened_here: set[str] = field(default_factory=set)
-    published: Published = field(default_factory=Published)
-    drift_due: float = 0.0
-    prune_due: float = 0.0
-    shown: str = ""
-    next_segment_id: int | None = None
-
-    def may_be_outdated(self, next_segment_id: int) -> bool:
-        """Whether a record that would give out this id next may be older than the segments (R11)."""
-        return self.next_segment_id is None or next_segment_id < self.next_segment_id
 
 
 class SystemClock:
@@ -225,6 +200,22 @@ class TopicWorkMaker:
         return TopicWork(
             key, spec, metadata["generation"], topic, handle, topic_store, ctx, memory, request, moved_from
         )
+
+    def subject(self, key: ObjectKey, body: Body) -> Subject | None:
+        """A topic as decisions see it; None where it or its connection are not in a state to be decided on."""
+        connection = connection_of(body)
+        handle = self._connections.handle(connection)
+        if handle is None or handle.problem:
+            return None
+        try:
+            spec = _parse(body)
+            topic = _topic_name(spec)
+            state = read_state(body.get("status") or {})
+        except (Stuck, LayoutError, KeyError, ValueError):
+            return None
+        if state.layout is None:
+            return None
+        return Subject(key, body, spec, topic, state.layout, state.clocks, connection, handle)
 
     def why_forbidden(self, work: TopicWork, operation: str) -> str:
         """Why a connection does not let the topic `Adopt`, `Migrate` or `Delete`; empty if it does."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.resources import CONNECTIONS, SEGMENT_OPERATIONS, TOPICS
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, TOPICS
 from scalable_topics_operator.cluster.shards import shard_of
-from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey
+from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import topic_of_operation
 from scalable_topics_operator.controllers.topic_work import canonical_topic
 
@@ -47,7 +48,7 @@ class WatchedFleet:
 
     def keys_of(self, shard: int) -> Iterator[ObjectKey]:
         """The objects of a shard that are known."""
-        for resource in (CONNECTIONS, TOPICS, SEGMENT_OPERATIONS):
+        for resource in (CONNECTIONS, TOPICS, SEGMENT_OPERATIONS, POLICIES):
             for key, _ in self._cache.all(resource):
                 if self.shard_of(key) == shard:
                     yield key

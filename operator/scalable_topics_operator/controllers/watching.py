@@ -11,7 +11,8 @@ import kopf
 
 from scalable_topics_operator.cluster.kube_client import Body, Resource
 from scalable_topics_operator.cluster.kube_login import login
-from scalable_topics_operator.controllers.object_cache import ObjectCache, ObjectKey, key_of
+from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
+from scalable_topics_operator.controllers.object_cache import ObjectCache
 
 _FIRST_BACKOFFS = (1.0, 1.0, 2.0)
 _LAST_BACKOFF_SECONDS = 5.0

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from scalable_topics.layout import Segment, SegmentLayout, incarnation_of, planned_initial
+from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.claims import Judgement, Verdict, why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable, NameTaken, TopicMissing
@@ -151,7 +152,13 @@ async def _commit_created(
         )
         for name, declared in ctx.intent.subscriptions.items()
     }
-    state = replace(ctx.store.state, layout=layout, subscriptions=subscriptions, incarnation=incarnation)
+    state = replace(
+        ctx.store.state,
+        layout=layout,
+        subscriptions=subscriptions,
+        incarnation=incarnation,
+        clocks=Clocks.of(layout.segments.values()),
+    )
     await ctx.store.commit(state.finished(action))
     ctx.opened_here.discard(operation.id)
 
@@ -293,6 +300,7 @@ def _rebuilt_state(ctx: OperationContext, rebuilt: Rebuilt, layout: SegmentLayou
         ctx.store.state,
         layout=layout,
         operation=operation,
+        clocks=Clocks.of(layout.segments.values()),
         deleting=(),
         incarnation=incarnation_of(ctx.claim.resource_uid, ctx.clock.now_ms()),
     )

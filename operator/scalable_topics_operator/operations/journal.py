@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from scalable_topics.layout import HashRange, PlannedSegment, SegmentLayout, from_record, to_record
+from scalable_topics_operator.autoscale.clocks import Clocks
 
 ACTIONS_KEPT = 20
 
@@ -86,6 +87,7 @@ class Operation:
         in_doubt: producers still attached to the parents when they were to be sealed, whose tails are settled (R15).
         result: how it will have ended once it is rolled back, if it is being rolled back.
         message: why it is being rolled back.
+        reason: why it was begun, where the operator did so by itself.
     """
 
     id: str
@@ -102,6 +104,7 @@ class Operation:
     in_doubt: tuple[str, ...] = ()
     result: Result | None = None
     message: str = ""
+    reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The form in `status.operation`."""
@@ -133,6 +136,8 @@ class Operation:
             data["result"] = self.result.value
         if self.message:
             data["message"] = self.message
+        if self.reason:
+            data["reason"] = self.reason
         return data
 
     @classmethod
@@ -161,6 +166,29 @@ class Operation:
             in_doubt=tuple(data.get("inDoubt", ())),
             result=Result(data["result"]) if data.get("result") else None,
             message=data.get("message", ""),
+            reason=data.get("reason", ""),
+        )
+
+    def ended(self, result: Result, *, at: str, epoch: int, message: str = "") -> Action:
+        """What the history keeps of it.
+
+        Args:
+            result: how it ended.
+            at: when, RFC 3339.
+            epoch: of the layout afterwards.
+            message: what went wrong.
+        """
+        return Action(
+            id=self.id,
+            kind=self.kind.value,
+            at=at,
+            epoch=epoch,
+            parents=self.parents,
+            children=tuple(child.segment_id for child in self.children),
+            result=result,
+            request=self.request,
+            message=message,
+            reason=self.reason,
         )
 
 
@@ -182,6 +210,7 @@ class Action:
     result: Result
     request: Request
     message: str = ""
+    reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The form in `status.actions`."""
@@ -197,6 +226,8 @@ class Action:
         }
         if self.message:
             data["message"] = self.message
+        if self.reason:
+            data["reason"] = self.reason
         return data
 
     @classmethod
@@ -212,6 +243,7 @@ class Action:
             result=Result(data["result"]),
             request=Request.from_json(data["request"]),
             message=data.get("message", ""),
+            reason=data.get("reason", ""),
         )
 
 
@@ -256,6 +288,7 @@ class TopicState:
         incarnation: changes when the layout was rebuilt rather than evolved (R12).
         settled: for sealed segments that were left with producers in doubt, the last sequence id stored under each
             producer's name, -1 for none (R15).
+        clocks: when segments were changed last, from which cool-downs count.
     """
 
     layout: SegmentLayout | None = None
@@ -265,6 +298,7 @@ class TopicState:
     actions: tuple[Action, ...] = ()
     incarnation: str = ""
     settled: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    clocks: Clocks = field(default_factory=Clocks)
 
     @property
     def settled_in_layout(self) -> dict[int, dict[str, int]]:
@@ -288,7 +322,7 @@ class TopicState:
         )
 
 
-_OWNED = ("layout", "operation", "deleting", "subscriptions", "actions", "incarnation", "settled")
+_OWNED = ("layout", "operation", "deleting", "subscriptions", "actions", "incarnation", "settled", "clocks")
 
 
 def read_state(status: Mapping[str, Any]) -> TopicState:
@@ -316,6 +350,7 @@ def read_state(status: Mapping[str, Any]) -> TopicState:
             entry["segment"]: {producer["name"]: producer["sequenceId"] for producer in entry["producers"]}
             for entry in status.get("settled", ())
         },
+        clocks=Clocks.from_json(status.get("clocks") or {}),
     )
 
 
@@ -341,6 +376,8 @@ def write_state(status: Mapping[str, Any], state: TopicState) -> dict[str, Any]:
             {"segment": segment_id, "producers": [{"name": name, "sequenceId": last} for name, last in found.items()]}
             for segment_id, found in settled.items()
         ]
+    if clocks := state.clocks.to_json():
+        result["clocks"] = clocks
     return result
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from scalable_topics.layout import LayoutArgumentError, SegmentChange, SegmentLayout
+from scalable_topics_operator.autoscale.decision import Action, Merge, Rebucket, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,16 @@ class SplitRequest:
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """Merge two or more touching active segments, in any order."""
+    """Merge two or more touching active segments, in any order.
+
+    Args:
+        segment_ids: of the segments.
+        merge_depth: what the merged segment counts, where time has forgiven some of it (R36); None for one more than
+            its parents.
+    """
 
     segment_ids: tuple[int, ...]
+    merge_depth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,18 @@ class PruneRequest:
 ReshapeRequest = SplitRequest | MergeRequest | RebucketRequest
 
 
+def requests_of(action: Action) -> Iterator[ReshapeRequest]:
+    """The operations that an action is made of, in order."""
+    match action:
+        case Split(segment_id, into, _):
+            yield SplitRequest(segment_id, into=into)
+        case Merge(segment_ids, merge_depth, _):
+            yield MergeRequest(segment_ids, merge_depth)
+        case Rebucket(segment_ids, buckets, _):
+            for segment_id in segment_ids:
+                yield RebucketRequest(segment_id, buckets)
+
+
 def plan(layout: SegmentLayout, request: ReshapeRequest, *, max_records: int) -> SegmentChange:
     """Plan a request against the newest layout (bounds are checked at execution, R10).
 
@@ -50,8 +70,10 @@ def plan(layout: SegmentLayout, request: ReshapeRequest, *, max_records: int) ->
     match request:
         case SplitRequest(segment_id, at, into):
             change = layout.plan_split(segment_id, at=at, into=into)
-        case MergeRequest(segment_ids):
+        case MergeRequest(segment_ids, merge_depth):
             change = layout.plan_merge(segment_ids)
+            if merge_depth is not None:
+                change = replace(change, children=(replace(change.children[0], merge_depth=merge_depth),))
         case RebucketRequest(segment_id, buckets):
             change = layout.plan_rebucket(segment_id, buckets)
     if len(layout.segments) + len(change.children) > max_records:

@@ -16,7 +16,6 @@ from scalable_topics_operator.operations.announce import announce, is_announced,
 from scalable_topics_operator.operations.context import OperationContext, alongside, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing
 from scalable_topics_operator.operations.journal import (
-    Action,
     Operation,
     OperationKind,
     Request,
@@ -35,8 +34,8 @@ _CREATED_BY: Mapping[OperationKind, CreatedBy] = {
 }
 
 
-async def open_reshape(ctx: OperationContext, change: SegmentChange, request: Request) -> None:
-    """Journal a planned split, merge or rebucket (R8, R9).
+async def open_reshape(ctx: OperationContext, change: SegmentChange, request: Request, *, reason: str = "") -> None:
+    """Journal a planned split, merge or rebucket (R8, R9); `reason` says why where nobody asked for it.
 
     Discovers the subscriptions first: those declared and those found on the parents (R16). Raises BackendError
     when the parents cannot be read, and then nothing was written.
@@ -56,6 +55,7 @@ async def open_reshape(ctx: OperationContext, change: SegmentChange, request: Re
         started_at=ctx.timestamp(),
         request=request,
         next_segment_id=reserved.next_segment_id,
+        reason=reason,
     )
     await ctx.store.commit(replace(state, layout=reserved, operation=operation))
     ctx.opened_here.add(operation.id)
@@ -202,19 +202,12 @@ async def _seal_and_commit(ctx: OperationContext, operation: Operation) -> None:
         await create_children(ctx, replace(operation, subscriptions=tuple(sorted(subscriptions))))
     change = SegmentChange(kind=_CREATED_BY[operation.kind], parent_ids=operation.parents, children=operation.children)
     positions = {segment_id: str(seal.position) for segment_id, seal in seals.items()}
-    committed = layout.apply(change, now_ms=ctx.clock.now_ms(), sealed_positions=positions)
-    action = Action(
-        id=operation.id,
-        kind=operation.kind.value,
-        at=ctx.timestamp(),
-        epoch=committed.epoch,
-        parents=operation.parents,
-        children=tuple(child.segment_id for child in operation.children),
-        result=Result.SUCCEEDED,
-        request=operation.request,
-    )
+    now_ms = ctx.clock.now_ms()
+    committed = layout.apply(change, now_ms=now_ms, sealed_positions=positions)
+    action = operation.ended(Result.SUCCEEDED, at=ctx.timestamp(), epoch=committed.epoch)
     kept = {**_still_settled(ctx, committed), **{segment: last for segment, last in settled.items() if last}}
-    after = replace(ctx.store.state, layout=committed, settled=kept).finished(action)
+    clocks = ctx.store.state.clocks.moved(change.kind, now_ms)
+    after = replace(ctx.store.state, layout=committed, settled=kept, clocks=clocks).finished(action)
     await alongside(ctx.backend.expect_layout(ctx.topic), ctx.store.commit(after))
     ctx.opened_here.discard(operation.id)
 
@@ -276,17 +269,8 @@ async def _roll_back(ctx: OperationContext, operation: Operation) -> None:
         with suppress(BackendRefused):
             await publish(ctx)
     await concurrently(_delete_child(ctx, operation, child) for child in operation.children)
-    action = Action(
-        id=operation.id,
-        kind=operation.kind.value,
-        at=ctx.timestamp(),
-        epoch=_layout(ctx).epoch,
-        parents=operation.parents,
-        children=tuple(child.segment_id for child in operation.children),
-        result=operation.result or Result.ROLLED_BACK,
-        request=operation.request,
-        message=operation.message,
-    )
+    result = operation.result or Result.ROLLED_BACK
+    action = operation.ended(result, at=ctx.timestamp(), epoch=_layout(ctx).epoch, message=operation.message)
     await ctx.store.commit(ctx.store.state.finished(action))
     ctx.opened_here.discard(operation.id)
 

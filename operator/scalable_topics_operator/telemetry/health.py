@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from scalable_topics_operator.telemetry.metrics import Metrics
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +70,17 @@ def make_telemetry_app(metrics: Metrics, pulse: Callable[[], Pulse], limits: Pul
     app = web.Application()
     app.add_routes([web.get("/metrics", show_metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
     return app
+
+
+@asynccontextmanager
+async def serve_telemetry(metrics: Metrics, pulse: Callable[[], Pulse], host: str, port: int) -> AsyncIterator[int]:
+    """Serve that application; gives the port, which is found if 0 is asked for. Raises OSError."""
+    runner = web.AppRunner(make_telemetry_app(metrics, pulse, PulseLimits()), access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+        bound_port: int = runner.addresses[0][1]
+        logger.info("metrics and health on %s:%d", host, bound_port)
+        yield bound_port
+    finally:
+        await runner.cleanup()

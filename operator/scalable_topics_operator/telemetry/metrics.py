@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -11,11 +15,13 @@ class Metrics:
     """All metrics, in a registry of their own.
 
     `per_topic` switches the series that carry a topic's name; with ten thousand topics one may not want them.
+    `per_segment` adds the rates of each segment.
     """
 
-    def __init__(self, *, per_topic: bool = True) -> None:
+    def __init__(self, *, per_topic: bool = True, per_segment: bool = False) -> None:
         self.registry = CollectorRegistry()
         self.per_topic = per_topic
+        self.scaling = ScalingMetrics(self.registry, per_topic=per_topic, per_segment=per_segment)
         self.reconciles = Counter(
             "scalable_topics_reconciles",
             "Reconciles by kind and result.",
@@ -93,6 +99,25 @@ class Metrics:
             ["purpose", "result"],
             registry=self.registry,
         )
+        self.gateway_requests = Counter(
+            "scalable_topics_gateway_requests",
+            "Requests to the gateway by route and status code.",
+            ["route", "code"],
+            registry=self.registry,
+        )
+        self.gateway_request_seconds = Histogram(
+            "scalable_topics_gateway_request_seconds",
+            "Duration of requests to the gateway by route.",
+            ["route"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.gateway_forwarded = Counter(
+            "scalable_topics_gateway_forwarded",
+            "Requests sent on to the replica that leads the topic, by outcome.",
+            ["outcome"],
+            registry=self.registry,
+        )
 
     def observe_admin_call(self, operation: str, outcome: str, seconds: float) -> None:
         """Count one Pulsar admin call."""
@@ -108,4 +133,5 @@ class Metrics:
     def forget_layout(self, topic: str) -> None:
         """Take a topic's series away."""
         for gauge in (self.active_segments, self.sealed_segments, self.layout_epoch):
-            gauge.remove_by_labels({"topic": topic})
+            with suppress(KeyError):
+                gauge.remove(topic)

@@ -18,7 +18,10 @@ from scalable_topics_operator.backends.admin import (
     PulsarAdmin,
     Token,
 )
+from scalable_topics_operator.backends.admin.message_api import publishing_call
+from scalable_topics_operator.backends.admin.retry import RetryPolicy
 from scalable_topics_operator.backends.classic import ClassicBackend
+from scalable_topics_operator.load.direct import DirectSampler
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable, NameTaken
 from scalable_topics_operator.operations.protocols import (
     Inheritance,
@@ -26,12 +29,15 @@ from scalable_topics_operator.operations.protocols import (
     SegmentPolicies,
     SegmentSetup,
 )
+from tests.support.pulsar_view import PulsarView
 
 from .conftest import CLAIM, record, segment_name
 from .plain_http import Clients, PlainHttp, admin_for, eventually, topic_at
 
 pytestmark = pytest.mark.two_brokers
 
+# As brokers of a local cluster are set up.
+_WEB_THREADS = 8
 SETUP = SegmentSetup(
     frozenset({"billing"}),
     Inheritance({"writer": frozenset({"produce"})}, (SchemaVersion("STRING", ""),)),
@@ -175,6 +181,53 @@ async def test_r20_a_layout_is_published_where_its_topic_is_served_now(
     reader = await clients.reader(name)
     read = [(await asyncio.to_thread(reader.read_next, 10_000)).data().decode() for _ in range(5)]
     assert read == [f'{{"epoch":{epoch}}}' for epoch in range(5)]
+
+
+async def test_r20_a_broker_that_lost_the_layout_topic_keeps_its_web_threads(
+    pulsar: PulsarAccess, plain: PlainHttp, topic: TopicName
+) -> None:
+    """What reaches it all the same stays unanswered; but for the schema's version each would take a thread for ever."""
+    name = layout_topic_name(topic)
+    first, second = pulsar.broker_admin_urls
+    settings = HttpSettings(first, request_timeout_seconds=1.0, retry=RetryPolicy(attempts=1))
+    source = FixedCredentials(Credentials(Token(pulsar.superuser_token)))
+    async with PulsarAdmin(AdminHttp(settings, source)) as admin:
+        backend = ClassicBackend(admin)
+        await repeated(partial(backend.publish_layout, topic, '{"epoch":0}'))
+        await _move(plain, topic.pulsar_namespace, name, first)
+        await repeated(partial(backend.publish_layout, topic, '{"epoch":1}'))
+        await _move(plain, topic.pulsar_namespace, name, second)
+        late = dataclasses.replace(publishing_call(name, "late", 0), owner_path=None)
+        sent = await asyncio.gather(*(admin.http.send(late) for _ in range(_WEB_THREADS + 1)), return_exceptions=True)
+        assert all(isinstance(one, BackendUnavailable) for one in sent), sent
+        assert await asyncio.gather(*(admin.cluster.version() for _ in range(_WEB_THREADS)))
+
+
+async def test_r34_the_load_of_all_brokers_makes_one_sample(
+    pulsar: PulsarAccess, plain: PlainHttp, topic: TopicName
+) -> None:
+    """Each broker tells of its own topics only."""
+    brokers = tuple(url.removeprefix("http://") for url in pulsar.broker_admin_urls)
+    names = [segment_name(dataclasses.replace(topic, local=f"loaded{number}")) for number in range(12)]
+    async with PulsarView(pulsar.admin_url, pulsar.superuser_token) as view:
+        for name in names:
+            await view.create_topic(name)
+            # These brokers delete idle topics without a subscription within seconds.
+            await view.create_subscription(name, "s")
+        bundles = {name: await view.bundle(name) for name in names}
+        first = names[0]
+        second = next(name for name in names if bundles[name] != bundles[first])
+        for name, broker in ((first, brokers[0]), (second, brokers[1])):
+            await view.move_bundle(topic.pulsar_namespace, bundles[name], broker)
+            await eventually(partial(plain.call, "GET", topic_at(name, "stats")), lambda reply: reply.status == 200)
+    async with admin_for(pulsar, pulsar.superuser_token) as admin:
+        sampler = DirectSampler(admin.cluster, 1.0, 5.0)
+        sample = await eventually(
+            partial(sampler.sample, brokers), lambda sample: {first, second} <= sample.segments.keys(), seconds=40
+        )
+        assert not sample.missing
+        alone = await DirectSampler(admin.cluster, 1.0, 5.0).sample(brokers[:1])
+        assert second not in alone.segments.keys() | alone.unsettled
 
 
 async def _move(plain: PlainHttp, namespace: str, topic: str, broker_url: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.integration.crds import common_rows
+from tests.integration.crds import common_rows, spark_application_rows
 from tests.integration.crds.rows import Table
 
 _TABLE = Table("ScalableTopicConnection")
@@ -114,10 +114,25 @@ _TABLE.one_of("spec.allow.operations[]", "Adopt", "Migrate", "Delete", accepted=
 _TABLE.one_of("spec.load.source", "Direct", "Pipeline")
 _TABLE.one_of("spec.load.runner", "Embedded", "SparkApplication")
 _TABLE.between("spec.load.intervalSeconds", 1, 3600)
+_TABLE.longest("spec.load.recordsTopic", 512, lambda size: "persistent://a/b/" + "c" * (size - 17))
+_TABLE.pattern(
+    "spec.load.recordsTopic",
+    r"^persistent://[-=:.\w]+/[-=:.\w]+/[^/\s]+$",
+    ["persistent://acme/load/records", "persistent://scalable-topics/load/shop.pulsar.0a1b2c3d"],
+    [
+        "",
+        "acme/load/records",
+        "non-persistent://acme/load/records",
+        "persistent://acme/records",
+        "persistent://a/b/c d",
+    ],
+)
 _TABLE.required("spec.load.history.path")
-_TABLE.not_empty("spec.load.history.path")
-_TABLE.longest("spec.load.history.path", 1024)
+_TABLE.not_empty("spec.load.history.path", "s3a://history")
+_TABLE.longest("spec.load.history.path", 1024, lambda size: "s3a://history/".ljust(size, "a"))
 _TABLE.between("spec.load.history.retentionDays", 1, 3650)
+
+spark_application_rows.add_to(_TABLE)
 
 _MAPPINGS = "spec.pulsarNamespaceMappings"
 

@@ -77,5 +77,6 @@ _TABLE.rule(
     ],
 )
 common_rows.conditions(_TABLE)
+_TABLE.required(*(f"status.effective[].{name}" for name in ("knob", "value", "origin")))
 
 ROWS = _TABLE.rows

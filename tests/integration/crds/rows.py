@@ -69,9 +69,9 @@ class Table:
         message = f"Too long: may not be more than {most} bytes"
         self._add(self._demand(path, "maxLength", str(most)), (make(most),), make(most + 1), message)
 
-    def not_empty(self, path: str) -> None:
-        """A text of at least one character."""
-        self._add(self._demand(path, "minLength", "1"), ("a",), "", "should be at least 1 chars long")
+    def not_empty(self, path: str, accepted: str = "a") -> None:
+        """A text of at least one character; `accepted` where other rules ask for more."""
+        self._add(self._demand(path, "minLength", "1"), (accepted,), "", "should be at least 1 chars long")
 
     def pattern(self, path: str, pattern: str, accepted: Sequence[Any], refused: Iterable[Any]) -> None:
         """A text of a form."""
@@ -99,10 +99,10 @@ class Table:
         few, many = ([make(index) for index in range(count)] for count in (most, most + 1))
         self._add(self._demand(path, "maxItems", str(most)), (few,), many, message)
 
-    def most_keys(self, path: str, most: int) -> None:
+    def most_keys(self, path: str, most: int, make: Callable[[int], str] = "key-{}".format) -> None:
         """A map of at most so many keys."""
         message = f"Too many: {most + 1}: must have at most {most} items"
-        few, many = ({f"key-{index}": "value" for index in range(count)} for count in (most, most + 1))
+        few, many = ({make(index): "value" for index in range(count)} for count in (most, most + 1))
         self._add(self._demand(path, "maxProperties", str(most)), (few,), many, message)
 
     def fewest_entries(self, path: str, least: int, accepted: Sequence[Any]) -> None:

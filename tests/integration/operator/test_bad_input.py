@@ -87,7 +87,7 @@ async def test_an_operation_that_cannot_be_ends_as_failed_and_changes_nothing(wo
         assert (phase(ended), ended["status"]["message"]) == ("Failed", message), case
         assert condition(ended, "Stalled")["message"] == message
         assert condition(ended, "Ready")["status"] == "False"
-        assert ("Failed", message) in await world.events(name)
+        assert ("Failed", message) in await world.events(name, resource=SEGMENT_OPERATIONS)
 
     await asyncio.gather(*(refused(case, *row) for case, row in _REFUSED.items()))
     assert await world.layout("refusals") == before

@@ -98,7 +98,7 @@ async def test_brokers_that_are_away_at_first_are_found_when_they_come(world: Wo
         assert (condition(down, "Ready")["status"], condition(down, "Reconciling")["status"]) == ("False", "True")
         waiting = await world.until_reason("patient", "ConnectionDown")
         assert condition(waiting, "Reconciling")["status"] == "True"
-        await world.until_event("away", "Unreachable")
+        await world.until_event("away", "Unreachable", resource=CONNECTIONS)
         await proxy.listen()
         await world.until_ready("patient")
         await world.until_reason("away", "Reconciled", resource=CONNECTIONS)

@@ -6,7 +6,7 @@ from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.support import manifests
 from tests.support.pulsar_client import PulsarClient
-from tests.support.world import World, condition
+from tests.support.world import World, condition, phase
 
 
 async def _settled(world: World, name: str, active: int) -> None:
@@ -36,7 +36,7 @@ async def test_desired_goes_up_and_down_and_keeps_every_cursor(world: World) -> 
     assert (auto_scale["status"], auto_scale["reason"]) == ("False", "DesiredSet")
     await world.change(TOPICS, "elastic", {"segments": {"desired": None}})
     body = await world.until_ready("elastic")
-    assert condition(body, "AutoScale") == {}
+    assert condition(body, "AutoScale")["reason"] == "Disabled", "by a flag of this operator"
     assert body["status"]["segments"]["active"] == 2, "no number asked for is no wish for another number"
 
 
@@ -74,3 +74,26 @@ async def test_a_topic_may_be_made_with_another_number_than_it_starts_with(world
     await world.apply(manifests.topic("grown", f"{world.pulsar_namespace}/grown", initial=2, segments={"desired": 4}))
     await _settled(world, "grown", 4)
     await world.assert_brokers_agree("grown", "grown", set())
+
+
+async def test_R30_what_is_asked_for_on_a_long_way_does_not_wait_for_its_end(world: World) -> None:
+    most = 48
+
+    def some(body: Body) -> bool:
+        return 1 < int(body["status"]["segments"]["active"]) < most
+
+    await world.apply(manifests.topic("long", f"{world.pulsar_namespace}/long"))
+    await world.until_ready("long")
+    await world.change(TOPICS, "long", {"segments": {"desired": most}})
+    await world.until(TOPICS, "long", some, what="is on its way")
+    assert phase(await world.operate("long", "Prune")) == "Succeeded"
+    assert some(await world.get(TOPICS, "long")), "an operation comes between"
+    await world.change(TOPICS, "long", {"paused": True})
+    paused = await world.until(
+        TOPICS, "long", lambda body: condition(body, "Paused").get("status") == "True", what="is paused"
+    )
+    assert some(paused), "a pause ends it"
+    await world.change(
+        TOPICS, "long", {"paused": False, "segments": {"desired": paused["status"]["segments"]["active"]}}
+    )
+    await world.until_ready("long")

@@ -15,6 +15,7 @@ from scalable_topics.layout import SegmentLayout, from_record, layout_topic_name
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.support import manifests
 from tests.support.pulsar_client import PulsarClient
+from tests.support.replicas import shard_leases
 from tests.support.waiting import eventually
 from tests.support.world import World, phase, segment_topic
 
@@ -53,6 +54,9 @@ async def _until_told(world: World, pulsar_client: PulsarClient, name: str) -> l
         both, lambda seen: bool(seen[0]) and _tells(seen[0][-1], seen[1]), what=f"clients are told of {name}'s layout"
     )
     _check(world, name, messages[-1], from_record(status["layout"]))
+    # On a machine that is too busy, even the only replica may lose its Lease and win it again with a higher term.
+    leases = await shard_leases(world)
+    assert 1 <= messages[-1]["term"] <= max(lease.term for lease in leases.values())
     return messages
 
 
@@ -68,7 +72,7 @@ def _tells(message: Message, status: dict[str, Any]) -> bool:
 
 def _check(world: World, name: str, message: Message, layout: SegmentLayout) -> None:
     topic = world.topic_name(name)
-    assert (message["version"], message["topic"], message["term"]) == (1, str(topic), 1)
+    assert (message["version"], message["topic"]) == (1, str(topic))
     assert message["segments"] == [
         {
             "id": segment_id,

@@ -17,6 +17,7 @@ from scalable_topics_operator.cluster.kube_login import load_endpoint
 from scalable_topics_operator.cluster.lease_record import LEASES
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
 from scalable_topics_operator.cluster.shards import shard_of
+from scalable_topics_operator.operator_process import WATCHED
 from tests.support import manifests
 from tests.support.fault_proxy import FaultProxy
 from tests.support.metrics import until_metric
@@ -160,7 +161,7 @@ async def test_A1_25719_a_new_leader_that_has_not_heard_of_a_deletion_does_not_u
             )
             await world.until_ready("gone")
             await asyncio.to_thread(late.start)
-            await proxy.silence_streams(3)
+            await proxy.silence_streams(len(WATCHED))
             await world.delete(TOPICS, "gone")
             await world.until_gone(TOPICS, "gone")
             await asyncio.to_thread(first.stop)

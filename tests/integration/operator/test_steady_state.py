@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.integration.operator.conftest import MakeProxied
 from tests.support.fleet import SUBSCRIPTIONS, Fleet
 from tests.support.pulsar_client import PulsarClient
+from tests.support.running_operator import FAST_FLAGS
 from tests.support.waiting import eventually
 from tests.support.world import segment_topic
 
@@ -15,7 +16,7 @@ _WATCHED_SECONDS = 20.0
 async def test_c24_c25_a_fleet_at_rest_is_not_written_to_and_a_restart_changes_nothing(
     proxied: MakeProxied, pulsar_client: PulsarClient
 ) -> None:
-    bench = await proxied()
+    bench = await proxied(flags=(*FAST_FLAGS, "--auto-scale-enabled=true", "--auto-scale-interval-seconds=5"))
     fleet = Fleet(bench, _TOPICS)
     await bench.start()
     await fleet.create()

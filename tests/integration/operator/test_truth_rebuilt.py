@@ -206,7 +206,7 @@ async def test_A1_26048_a_topic_whose_object_was_taken_away_is_told_of_until_it_
     assert connection["status"]["orphans"] == [{"topic": name, "segments": 2, "owner": f"{world.namespace}/left"}], (
         "the retained one was let go of, and the other one is looked after"
     )
-    assert name in await world.until_event("pulsar", "OrphanedTopic")
+    assert name in await world.until_event("pulsar", "OrphanedTopic", resource=CONNECTIONS)
     await until_metric(operator, _ORPHANS, lambda found: found == 1)
     assert set(await world.segment_topics("left")) == set(segments.values()), "nothing is deleted"
 

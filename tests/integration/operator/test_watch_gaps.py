@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from scalable_topics_operator.cluster.resources import CONNECTIONS, TOPICS
+from scalable_topics_operator.operator_process import WATCHED
 from tests.integration.operator.conftest import MakeProxied
 from tests.support import manifests
 from tests.support.metrics import until_metric
 from tests.support.running_operator import FAST_FLAGS
 from tests.support.world import World, phase
 
-_WATCHES = 3
+_WATCHES = len(WATCHED)
 _SLOW_FLAGS = ("--relist-seconds=3600", "--drift-seconds=3600", "--prune-seconds=3600")
 
 

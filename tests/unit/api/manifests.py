@@ -52,6 +52,32 @@ CONDITIONS: list[Manifest] = [
     },
 ]
 
+SPARK_APPLICATION: Manifest = {
+    "apiVersion": "spark.apache.org/v1",
+    "image": "registry.example.com/segment-load:0.1.0",
+    "imagePullPolicy": "Always",
+    "imagePullSecrets": ["registry", "mirror"],
+    "serviceAccount": "segment-load",
+    "folder": "/load",
+    "volumeClaim": "segment-load",
+    "driver": {"cores": 2, "memory": "2g", "cpuLimit": "2"},
+    "executor": {"cores": 4, "memory": "1536m", "cpuLimit": "4500m", "instances": 3},
+    "dynamicAllocation": {"enabled": False, "minExecutors": 2, "maxExecutors": 8},
+    "sparkConf": {"spark.ui.enabled": "true"},
+    "environmentSecretRef": {"name": "object-store"},
+    "nodeSelector": {"example.com/pool": "spark"},
+    "tolerations": [
+        {
+            "key": "example.com/spark",
+            "operator": "Equal",
+            "value": "only",
+            "effect": "NoExecute",
+            "tolerationSeconds": 60,
+        }
+    ],
+    "ttlSeconds": 600,
+}
+
 _CONNECTION: Manifest = {
     "adminUrl": "https://pulsar.example.com:8443",
     "serviceUrl": "pulsar+ssl://pulsar.example.com:6651",
@@ -71,7 +97,9 @@ _CONNECTION: Manifest = {
         "source": "Pipeline",
         "runner": "SparkApplication",
         "intervalSeconds": 30,
+        "recordsTopic": "persistent://acme/load/records",
         "history": {"path": "s3a://history/loads", "retentionDays": 7},
+        "sparkApplication": SPARK_APPLICATION,
     },
     "pulsarNamespaceMappings": [{"pulsarNamespace": "acme/orders", "namespace": "shop"}],
 }
@@ -252,7 +280,9 @@ STATUSES: Mapping[str, Manifest] = {
             "sealedPositions": {"1": "13:7"},
             "result": "RolledBack",
             "message": "waiting for producers",
+            "reason": "msgRateIn: segment 1 is at 240 % of split.msgRateIn",
         },
+        "clocks": {"splitAtMs": 1795000001000, "mergeAtMs": 1795000002000, "rebucketAtMs": 1795000003000},
         "settled": [{"segment": 0, "producers": [{"name": "payments-1", "sequenceId": -1}]}],
         "deleting": [
             {
@@ -277,6 +307,7 @@ STATUSES: Mapping[str, Manifest] = {
                 "children": [1, 2],
                 "result": "Succeeded",
                 "message": "by hand",
+                "reason": "cold: segments 1 and 2 are at 0 % of a split threshold together",
                 "request": _REQUEST,
             }
         ],
@@ -305,7 +336,15 @@ STATUSES: Mapping[str, Manifest] = {
         "observedGeneration": 1,
         "conditions": CONDITIONS,
         "matchedTopics": 12,
-        "effective": {"split.msgRateIn": "10k", "enabled": "true"},
+        "effective": [
+            {
+                "knob": "split.msgRateIn",
+                "value": "10000",
+                "unit": "messages/s",
+                "origin": "SegmentAutoScalePolicy shop/orders",
+            },
+            {"knob": "enabled", "value": "true", "origin": "default"},
+        ],
     },
     "ScalableTopicSubscription": {
         "observedGeneration": 1,

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scalable_topics_operator.api.generate import crd_files, main, outdated, reference_files
+from scalable_topics_operator.api.generate import crd_files, outdated
+from scalable_topics_operator.generate import main, reference_files
 
 _ROOT = Path(__file__).parents[3]
 _ANNOTATION_LIMIT_BYTES = 262144
@@ -21,7 +22,7 @@ def test_crds_are_what_the_models_say() -> None:
     assert outdated(_ROOT / "crds", crd_files()) == []
 
 
-def test_field_reference_is_what_the_models_say() -> None:
+def test_reference_is_what_the_models_and_the_flags_say() -> None:
     assert outdated(_ROOT / "docs" / "reference", reference_files()) == []
 
 
@@ -37,7 +38,7 @@ def test_second_run_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_output_does_not_depend_on_the_process(hash_seed: str) -> None:
-    command = [sys.executable, "-m", "scalable_topics_operator.api.generate", "--check", str(_ROOT / "crds")]
+    command = [sys.executable, "-m", "scalable_topics_operator.generate", "--check", str(_ROOT / "crds")]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     result = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

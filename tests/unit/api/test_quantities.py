@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from scalable_topics_operator.api.quantities import Duration, Quantity, parse_duration_seconds, parse_quantity
+from scalable_topics_operator.api.quantities import Duration, Quantity
+from scalable_topics_operator.autoscale.written_knobs import parse_duration_seconds, parse_quantity
 
 _QUANTITY: TypeAdapter[int | str] = TypeAdapter(Quantity)
 _DURATION: TypeAdapter[int | str] = TypeAdapter(Duration)

@@ -1,6 +1,7 @@
 """Hazard C63: credentials follow a redirect to brokers of the cluster, and nowhere else."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from aiohttp import web
@@ -201,6 +202,54 @@ async def test_r20_an_owner_found_long_ago_is_looked_for_again() -> None:
 async def test_r20_looking_ahead_for_an_owner_in_vain_is_quiet() -> None:
     async with serve(reason(404, "no such topic")) as admin, connect(admin) as http:
         await http.find_owner(PRODUCE)
+
+
+PROXIED = replace(PRODUCE, lookup_path="/lookup/x")
+
+
+async def _no_answer(_: web.Request) -> web.StreamResponse:
+    await asyncio.sleep(30)
+    return web.Response()
+
+
+async def test_r20_behind_a_proxy_the_owner_is_looked_up_once_a_publish_is_not_answered() -> None:
+    """The proxy finds the owner for a GET, and sends the publish to a broker that served the topic before."""
+    async with serve(ok()) as owner:
+        found = web.json_response({"httpUrl": owner.url})
+        async with serve(ok(), _no_answer, ok(), found) as proxy, connect(proxy, request_timeout_seconds=0.3) as http:
+            proxy.brokers = [owner.host_and_port]
+            await http.send(PROXIED)
+            assert [seen.path for seen in proxy.seen] == [
+                PROXIED.owner_path,
+                PROXIED.path,
+                PROXIED.owner_path,
+                PROXIED.lookup_path,
+                "/admin/v2/brokers",
+            ]
+            assert [seen.path for seen in owner.seen] == [PROXIED.path]
+
+
+async def test_r20_credentials_do_not_follow_a_lookup_to_a_server_that_is_no_broker() -> None:
+    async with serve(ok()) as stranger:
+        found = web.json_response({"httpUrl": stranger.url})
+        async with (
+            serve(ok(), _no_answer, ok(), found, ok()) as proxy,
+            connect(proxy, request_timeout_seconds=0.3) as http,
+        ):
+            proxy.brokers = []
+            await http.send(PROXIED)
+            assert stranger.seen == []
+            assert proxy.seen[-1].path == PROXIED.path
+
+
+async def test_r20_a_lookup_that_says_nothing_of_use_leaves_the_publish_to_the_proxy() -> None:
+    page = web.Response(text="<html>")
+    async with (
+        serve(ok(), _no_answer, ok(), page, ok()) as proxy,
+        connect(proxy, request_timeout_seconds=0.3) as http,
+    ):
+        await http.send(PROXIED)
+        assert [seen.path for seen in proxy.seen][-2:] == [PROXIED.lookup_path, PROXIED.path]
 
 
 class _NoCredentials:

@@ -1,5 +1,6 @@
 """Hazards C62 and C63 over TLS: private authorities, client certificates, and redirects that give up encryption."""
 
+import asyncio
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -161,3 +162,25 @@ async def test_unusable_tls_material_is_refused_naming_the_call(server_tls: ssl.
     async with serve(ok({}), tls=server_tls) as server, connect(server, source=broken) as http:
         with pytest.raises(BackendRefused, match=r"get-stats persistent://t/n/x: the trusted CA bundle"):
             await http.send(READ)
+
+
+async def test_c63_a_lookup_does_not_lead_from_https_to_http_even_to_a_listed_broker(
+    server_tls: ssl.SSLContext, trusting: Callable[..., Credentials]
+) -> None:
+    async def no_answer(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    publish = Call(
+        "publish", "POST", "/x", "persistent://t/n/x", About.TOPIC, owner_path="/last", lookup_path="/lookup"
+    )
+    async with serve(ok()) as plain:
+        found = web.json_response({"httpUrlTls": plain.url})
+        async with (
+            serve(ok(), no_answer, ok(), found, ok(), tls=server_tls) as proxy,
+            connect(proxy, source=FixedCredentials(trusting()), request_timeout_seconds=0.5) as http,
+        ):
+            proxy.brokers = [plain.host_and_port]
+            await http.send(publish)
+            assert plain.seen == []
+            assert proxy.seen[-1].path == publish.path

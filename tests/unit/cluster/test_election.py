@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from scalable_topics_operator.cluster.election import Election, LeaseTimes, Purpose, Write
 from scalable_topics_operator.cluster.lease_record import LeaseRecord, replica_lease_name, shard_lease_name
+from scalable_topics_operator.cluster.peers import Peer
 
 SHARDS = 4
 TIMES = LeaseTimes(15.0)
@@ -39,10 +40,11 @@ class Leases:
 class Replica:
     """One process: its clock runs with an offset of its own."""
 
-    def __init__(self, name: str, offset_seconds: float, times: LeaseTimes = TIMES) -> None:
-        self.election = Election(name, SHARDS, times)
+    def __init__(self, name: str, offset_seconds: float, times: LeaseTimes = TIMES, *, gateways: bool = True) -> None:
+        self.election = Election(name, SHARDS, times, f"{name}:81" if gateways else "")
         self.offset_seconds = offset_seconds
         self.asleep_until = 0.0
+        self.name = name
         self.terms: list[tuple[int, int]] = []
 
     def clock(self, now: float) -> float:
@@ -128,6 +130,11 @@ def test_R6_no_shard_has_two_leaders_and_terms_rise(seed: int, replicas: int, tr
         for shard in range(SHARDS):
             leaders = [one for one in alive if one.leads(shard, now)]
             assert len(leaders) <= 1, f"shard {shard} has {len(leaders)} leaders at {now}"
+        for one in alive:
+            seen = one.election.leaders(one.clock(now)).values()
+            # Whoever is told of an address may send callers' tokens there: never to another than the leader named.
+            assert all(peer.address in ("", f"{peer.identity}:81") for peer in seen)
+            assert all(peer.is_me == (peer.identity == one.name) for peer in seen)
     # Of a Lease made anew only the records know the terms there were (R5).
     for shard in set(range(SHARDS)) - deleted:
         terms = [term for one in every for of, term in one.terms if of == shard]
@@ -327,3 +334,31 @@ def test_replicas_long_gone_are_forgotten() -> None:
         now += TIMES.renew_seconds
     assert replica_lease_name("a") not in leases.found
     assert replica_lease_name("b") in leases.found
+
+
+def test_every_replica_knows_who_leads_and_where_that_one_is_without_a_further_write() -> None:
+    def writes(gateways: bool) -> tuple[int, list[Replica], Leases, float]:
+        leases = Leases()
+        replicas = [Replica("a", 0.0, gateways=gateways), Replica("b", 50.0, gateways=gateways)]
+        now = 0.0
+        while now < 5 * TIMES.lease_seconds:
+            now = all_turn(replicas, leases, now)
+        return leases.versions, replicas, leases, now
+
+    count, replicas, leases, now = writes(True)
+    assert count == writes(False)[0]
+    for one in replicas:
+        leaders = one.election.leaders(one.clock(now))
+        assert sorted(leaders) == list(range(SHARDS))
+        for shard, peer in leaders.items():
+            holder = leases.found[shard_lease_name(shard)].holder
+            assert peer == Peer(holder, f"{holder}:81", is_me=holder == one.name)
+
+
+def test_a_leader_that_has_run_out_is_named_no_more() -> None:
+    leases = Leases()
+    dead, other = Replica("a", 0.0), Replica("b", 0.0)
+    dead.turn(leases, 0.0)
+    other.turn(leases, 0.0)
+    assert {peer.identity for peer in other.election.leaders(1.0).values()} == {"a"}
+    assert other.election.leaders(TIMES.lease_seconds) == {}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from scalable_topics_operator.cluster.lease_record import (
+    GATEWAY_ANNOTATION,
     PART_LABEL,
     REPLICA,
     SHARD,
@@ -41,3 +44,24 @@ def test_other_leases_are_none_of_ours() -> None:
     body = LeaseRecord(shard_lease_name(0), SHARD, "me", 1, 15.0, "1").body("ns", acquired=False)
     del body["metadata"]["labels"][PART_LABEL]
     assert LeaseRecord.parse(body) is None
+
+
+@pytest.mark.parametrize("address", ["10.0.0.7:8081", "[fd00::7]:8081", "pod-0.operator.svc:65535", ""])
+def test_a_replica_says_where_its_gateway_is(address: str) -> None:
+    lease = LeaseRecord(replica_lease_name("me"), REPLICA, "me", 0, 3.0, "5", gateway=address)
+    body = lease.body("ns", acquired=False)
+    assert LeaseRecord.parse(body) == lease
+    assert (GATEWAY_ANNOTATION in body["metadata"]["annotations"]) == bool(address)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["10.0.0.7", "a:b", "host:99999", "user@host:80", "host:80/path", "host:80?x", "http://host:80", "-:1", "h:1\n"],
+)
+def test_an_address_that_is_none_counts_as_nothing(text: str) -> None:
+    """It becomes part of a URL to which callers' tokens are sent."""
+    body = LeaseRecord(replica_lease_name("me"), REPLICA, "me", 0, 3.0, "5").body("ns", acquired=False)
+    body["metadata"]["annotations"][GATEWAY_ANNOTATION] = text
+    found = LeaseRecord.parse(body)
+    assert found is not None
+    assert found.gateway == ""

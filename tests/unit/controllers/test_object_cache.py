@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from scalable_topics_operator.cluster.object_key import key_of
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
-from scalable_topics_operator.controllers.object_cache import ObjectCache, key_of
+from scalable_topics_operator.controllers.object_cache import ObjectCache
 
 
 def topic(name: str, version: int, *, uid: str = "u", namespace: str = "ns", label: str = "") -> dict[str, Any]:
@@ -74,3 +75,23 @@ def test_indexes_follow_changes_and_removals(cache: ObjectCache) -> None:
     cache.remove(key_of(TOPICS, topic("b", 1)))
     assert cache.find("label", "red") == []
     assert [key.name for key, _ in cache.find("label", "blue")] == ["a"]
+
+
+def test_changes_of_a_kind_are_counted_and_old_news_is_none(cache: ObjectCache) -> None:
+    seen = [cache.changes(TOPICS)]
+
+    def changed() -> bool:
+        seen.append(cache.changes(TOPICS))
+        return seen[-1] != seen[-2]
+
+    cache.observe(TOPICS, topic("a", 5))
+    assert changed()
+    cache.observe(TOPICS, topic("a", 5))
+    cache.observe(SEGMENT_OPERATIONS, topic("operation", 6))
+    assert not changed()
+    cache.observe(TOPICS, topic("a", 6))
+    assert changed()
+    cache.remove(key_of(TOPICS, topic("a", 6)))
+    assert changed()
+    cache.remove(key_of(TOPICS, topic("a", 6)))
+    assert not changed()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scalable_topics_operator.cluster.leadership import Hold
-from scalable_topics_operator.controllers.object_cache import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
 from scalable_topics_operator.operations.acting import seconds_to_act
 from scalable_topics_operator.telemetry.metrics import Metrics

@@ -28,6 +28,9 @@ class Call:
         right: the right the call needs, named when it is denied.
         owner_path: a GET that only the broker answers whom the call is for, while others redirect it; then the call
             is sent to that broker. For calls that brokers do not redirect themselves.
+        lookup_path: a GET whose answer names that broker's address. Asked when the admin URL itself seemed to be the
+            broker and then did not answer: it may be a proxy, which sends every call to whichever broker it likes.
+        broker: `host:port` of the broker to ask, as the cluster lists it; empty for whoever answers.
     """
 
     operation: str
@@ -41,6 +44,8 @@ class Call:
     allow: frozenset[int] = frozenset()
     right: str | None = None
     owner_path: str | None = None
+    lookup_path: str | None = None
+    broker: str = ""
 
     @property
     def what(self) -> str:

@@ -11,6 +11,7 @@ from scalable_topics_operator.backends.admin.paths import segment_of_path
 from scalable_topics_operator.backends.admin.reasons import About
 from scalable_topics_operator.operations.errors import AccessDenied
 
+DEFAULT_STATISTICS_SECONDS = 60.0
 _SUPERUSER = "superuser"
 
 
@@ -26,6 +27,7 @@ class ClusterProbe:
         superuser: whether the credentials are a superuser's.
         missing_rights: what they may not do and what that costs, in words.
         scalable_api: whether the brokers have `/admin/v2/scalable` (Pulsar 5).
+        service_url: their address for clients, with TLS where the admin API has it; empty when it is not told.
     """
 
     version: str
@@ -35,6 +37,7 @@ class ClusterProbe:
     superuser: bool
     missing_rights: tuple[str, ...]
     scalable_api: bool
+    service_url: str = ""
 
 
 class ClusterApi:
@@ -69,10 +72,37 @@ class ClusterApi:
         found = await self._get("get-configuration", "/admin/v2/brokers/configuration/runtime", right=_SUPERUSER)
         return {str(key): str(value) for key, value in (found or {}).items()}
 
-    async def topic_loads(self) -> dict[str, Any]:
-        """`/broker-stats/topics` of the broker at the admin URL: namespace -> bundle -> domain -> topic."""
-        found = await self._get("get-broker-stats", "/admin/v2/broker-stats/topics", right=_SUPERUSER)
+    async def topic_loads(self, broker: str = "") -> dict[str, Any]:
+        """`/broker-stats/topics` of one broker: namespace -> bundle -> domain -> topic; needs superuser.
+
+        Args:
+            broker: `host:port` as the cluster lists it; empty for whoever answers at the admin URL.
+        """
+        call = Call(
+            "get-broker-stats",
+            "GET",
+            "/admin/v2/broker-stats/topics",
+            broker or self._http.admin_url,
+            About.CLUSTER,
+            right=_SUPERUSER,
+            broker=broker,
+        )
+        found = (await self._http.send(call)).json(call.what)
         return found if isinstance(found, dict) else {}
+
+    async def statistics_seconds(self) -> tuple[float, float]:
+        """How often brokers renew their statistics, and how long after their start they do so first.
+
+        Until then a broker shows nothing of what it serves. Their defaults, where that may not be read.
+        """
+        try:
+            found = await self.runtime_configuration()
+            return (
+                float(found.get("statsUpdateFrequencyInSecs", DEFAULT_STATISTICS_SECONDS)),
+                float(found.get("statsUpdateInitialDelayInSecs", DEFAULT_STATISTICS_SECONDS)),
+            )
+        except (AccessDenied, ValueError):
+            return DEFAULT_STATISTICS_SECONDS, DEFAULT_STATISTICS_SECONDS
 
     async def has_scalable_api(self) -> bool:
         """Whether the brokers have the scalable-topics admin API."""
@@ -98,7 +128,7 @@ class ClusterApi:
         missing: list[str] = []
         clusters: tuple[str, ...] = ()
         brokers: tuple[str, ...] = ()
-        service_url = ""
+        web_url = service_url = ""
         try:
             brokers = await self.brokers()
             superuser = True
@@ -111,18 +141,21 @@ class ClusterApi:
             cluster_name = await self._local_cluster(clusters, superuser=superuser)
             if cluster_name:
                 data = await self.cluster_data(cluster_name)
-                service_url = str(data.get("serviceUrl") or data.get("serviceUrlTls") or "")
+                web_url = str(data.get("serviceUrl") or data.get("serviceUrlTls") or "")
+                is_tls = self._http.admin_url.startswith("https://")
+                service_url = str(data.get("brokerServiceUrlTls" if is_tls else "brokerServiceUrl") or "")
         except AccessDenied:
             cluster_name = clusters[0] if len(clusters) == 1 else ""
             missing.append("read the cluster (superuser): the cluster is identified by the admin URL")
         return ClusterProbe(
             version=version,
             cluster_name=cluster_name,
-            cluster_id=f"{cluster_name}@{(service_url or self._http.admin_url).rstrip('/').lower()}",
+            cluster_id=f"{cluster_name}@{(web_url or self._http.admin_url).rstrip('/').lower()}",
             brokers=brokers,
             superuser=superuser,
             missing_rights=tuple(missing),
             scalable_api=await self.has_scalable_api(),
+            service_url=service_url,
         )
 
     async def _local_cluster(self, clusters: tuple[str, ...], *, superuser: bool) -> str:

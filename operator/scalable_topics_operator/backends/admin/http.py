@@ -116,6 +116,7 @@ class AdminHttp:
         self._brokers_read_at = float("-inf")
         self._brokers_problem = ""
         self._owners: dict[str, tuple[str, Origin, float]] = {}
+        self._unanswered: set[str] = set()
 
     @property
     def admin_url(self) -> str:
@@ -221,17 +222,71 @@ class AdminHttp:
         raise error
 
     async def _follow(self, call: Call, credentials: Credentials) -> Answer:
-        server, here = self._admin_url, self._trust.admin
         if call.owner_path is not None:
-            ahead = self._owners.pop(call.owner_path, None)
-            if ahead is not None and self._monotonic() - ahead[2] < _OWNER_SECONDS:
-                server, here, _ = ahead
-            else:
-                answer, server, here = await self._chase_owner(call, call.owner_path, credentials)
-                if answer.status >= 300:
-                    return answer
+            return await self._follow_to_owner(call, call.owner_path, credentials)
+        server, here = self._admin_url, self._trust.admin
+        if call.broker:
+            server, here = await self._listed_broker(call, credentials)
         answer, _, _ = await self._chase(call, server, here, credentials)
         return answer
+
+    async def _listed_broker(self, call: Call, credentials: Credentials) -> tuple[str, Origin]:
+        """Address of a broker to be asked itself; reached like the admin URL, encrypted or not."""
+        server = f"{self._trust.admin.scheme}://{call.broker}"
+        try:
+            broker = Origin.parse(server)
+        except ValueError as error:
+            raise BackendRefused(f"{call.what}: the cluster lists a broker that cannot be asked: {error}") from None
+        trusted, _ = await self._trusts(broker, credentials, self._monotonic())
+        if not trusted:
+            raise BackendUnavailable(f"{call.what}: {broker} is not among the brokers that the cluster lists")
+        return server, broker
+
+    async def _follow_to_owner(self, call: Call, owner_path: str, credentials: Credentials) -> Answer:
+        ahead = self._owners.pop(owner_path, None)
+        if ahead is not None and self._monotonic() - ahead[2] < _OWNER_SECONDS:
+            server, here, _ = ahead
+        else:
+            answer, server, here = await self._chase_owner(call, owner_path, credentials)
+            if answer.status >= 300:
+                return answer
+        if owner_path in self._unanswered and here == self._trust.admin:
+            server, here = await self._looked_up(call, credentials)
+        try:
+            answer, _, _ = await self._chase(call, server, here, credentials)
+        except ExchangeFailed:
+            self._unanswered.add(owner_path)
+            raise
+        self._unanswered.discard(owner_path)
+        return answer
+
+    async def _looked_up(self, call: Call, credentials: Credentials) -> tuple[str, Origin]:
+        """The address of the broker a call is for, if that may be known and trusted, else the admin URL."""
+        admin = self._admin_url, self._trust.admin
+        if call.lookup_path is None:
+            return admin
+        began_at = self._monotonic()
+        look = Call("lookup", "GET", call.lookup_path, call.target, call.about)
+        answer, _, _ = await self._chase(look, *admin, credentials)
+        name = "httpUrlTls" if self._trust.admin.scheme == "https" else "httpUrl"
+        try:
+            found = answer.json(look.what) if answer.status < 300 else None
+            server = str(found.get(name) or "").rstrip("/") if isinstance(found, dict) else ""
+            broker = Origin.parse(server)
+        except (BackendUnavailable, ValueError):
+            return admin
+        if self._trust.weakens(self._trust.admin, broker):
+            return admin
+        trusted, _ = await self._trusts(broker, credentials, began_at)
+        return (server, broker) if trusted else admin
+
+    async def _trusts(self, server: Origin, credentials: Credentials, began_at: float) -> tuple[bool, bool]:
+        """Whether a server may see the credentials, and whether that is known from a list no older than `began_at`."""
+        verified = credentials.verify_hostname
+        if self._trust.allows(server, verified_tls=verified):
+            return True, True
+        current = await self._read_brokers(credentials, began_at)
+        return self._trust.allows(server, verified_tls=verified), current
 
     async def _chase_owner(self, call: Call, owner_path: str, credentials: Credentials) -> tuple[Answer, str, Origin]:
         find = Call("find-owner", "GET", owner_path, call.target, call.about)
@@ -269,11 +324,8 @@ class AdminHttp:
             raise BackendRefused(f"{call.what}: {here} sent a redirect that is refused: {error}") from None
         if self._trust.weakens(here, target) or self._trust.weakens(self._trust.admin, target):
             raise BackendRefused(f"{call.what}: {here} redirects from https to {target}; refused, nothing was sent")
-        verified = credentials.verify_hostname
-        if self._trust.allows(target, verified_tls=verified):
-            return target_url, target
-        current = await self._read_brokers(credentials, began_at)
-        if self._trust.allows(target, verified_tls=verified):
+        trusted, current = await self._trusts(target, credentials, began_at)
+        if trusted:
             return target_url, target
         text = (
             f"{call.what}: {here} redirects to {target}, neither a broker the cluster lists nor in "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scalable_topics_operator.backends.admin.call import Answer, Call
 from scalable_topics_operator.backends.admin.http import AdminHttp
-from scalable_topics_operator.backends.admin.paths import produce_path, topic_path
+from scalable_topics_operator.backends.admin.paths import lookup_path, produce_path, topic_path
 from scalable_topics_operator.backends.admin.reasons import About
 from scalable_topics_operator.operations.errors import BackendUnavailable, TopicEmpty, TopicMissing
 
@@ -34,13 +34,21 @@ class MessageApi:
     def __init__(self, http: AdminHttp) -> None:
         self._http = http
 
-    async def publish(self, topic: str, text: str) -> None:
+    async def publish(self, topic: str, text: str, schema_version: int) -> None:
         """Append a text message to an existing topic.
 
         A broker that served the topic before an unload would take the message and never answer (measured on 4.2:
-        nobody tells its REST producer that the topic left), so the one that serves it now is asked.
+        nobody tells its REST producer that the topic left), so the one that serves it now is asked. Should the topic
+        leave in between, the version spares that broker a thread: without one it adds the schema first, and waits
+        for that in one of its few web threads for ever (measured). Behind a proxy that sends calls to any broker, the
+        one to ask is looked up once a call was not answered.
+
+        Args:
+            topic: full name.
+            text: the message.
+            schema_version: of the topic's text schema, which must be there.
         """
-        call = _publishing(topic, text)
+        call = publishing_call(topic, text, schema_version)
         found = (await self._http.send(call)).json(call.what) or {}
         results = found.get("messagePublishResults") or [{"errorMsg": "the answer names no message"}]
         if results[0].get("errorMsg"):
@@ -48,7 +56,7 @@ class MessageApi:
 
     async def expect_publishing(self, topic: str) -> None:
         """Find the broker that serves the topic, for a `publish` that follows at once."""
-        await self._http.find_owner(_publishing(topic, ""))
+        await self._http.find_owner(publishing_call(topic, "", 0))
 
     async def latest(self, topic: str) -> str | None:
         """The text of the latest message; None if there is none or no topic."""
@@ -83,14 +91,16 @@ class MessageApi:
         return await self._http.send(call)
 
 
-def _publishing(topic: str, text: str) -> Call:
+def publishing_call(topic: str, text: str, schema_version: int) -> Call:
+    """The call that appends a message; see `MessageApi.publish`."""
     return Call(
         operation="publish",
         method="POST",
         path=produce_path(topic),
         target=topic,
         about=About.TOPIC,
-        body={"producerName": _PRODUCER_NAME, "messages": [{"payload": text}]},
+        body={"producerName": _PRODUCER_NAME, "schemaVersion": schema_version, "messages": [{"payload": text}]},
         right="produce on the topic",
         owner_path=topic_path(topic, "lastMessageId"),
+        lookup_path=lookup_path(topic),
     )

@@ -48,6 +48,11 @@ def produce_path(topic: str) -> str:
     return "/topics/persistent/" + _joined(topic_parts(topic))
 
 
+def lookup_path(topic: str) -> str:
+    """`/lookup/v2/topic/persistent/{tenant}/{namespace}/{topic}` of a full `persistent://` name."""
+    return "/lookup/v2/topic/persistent/" + _joined(topic_parts(topic))
+
+
 def schema_path(topic: str, *rest: str) -> str:
     """`/admin/v2/schemas/{tenant}/{namespace}/{topic}/...` of a full `persistent://` name.
 

@@ -7,6 +7,7 @@ from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicy
 from scalable_topics_operator.backends.classic.protection import Protection
 from scalable_topics_operator.backends.classic.settling import Settling
+from scalable_topics_operator.operations.errors import BackendError
 
 # For ever, but little: the latest message is all that clients ever read.
 _RETENTION = {"retentionTimeInMinutes": -1, "retentionSizeInMB": 10}
@@ -26,14 +27,20 @@ class LayoutTopic:
         self._admin = admin
         self._protection = protection
         self._settling = settling
-        self._made: set[str] = set()
+        # By name, the version of the text schema.
+        self._made: dict[str, int] = {}
 
     async def publish(self, topic: TopicName, message: str) -> None:
         """Append a message, making the topic first if it is not known to be there."""
         name = layout_topic_name(topic)
         if name not in self._made:
             await self._make(name)
-        await self._admin.messages.publish(name, message)
+        try:
+            await self._admin.messages.publish(name, message, self._made[name])
+        except BackendError:
+            # Somebody may have deleted the topic, and with it the schema: made sure of before the next attempt.
+            self._made.pop(name, None)
+            raise
 
     async def expect(self, topic: TopicName) -> None:
         """Do ahead what a `publish` that follows at once can be spared."""
@@ -44,14 +51,14 @@ class LayoutTopic:
         name = layout_topic_name(topic)
         latest = await self._admin.messages.latest(name)
         if latest is None:
-            self._made.discard(name)
+            self._made.pop(name, None)
         return latest
 
     async def delete(self, topic: TopicName) -> None:
         """Delete the topic, its readers notwithstanding; quiet when it is gone."""
         name = layout_topic_name(topic)
         await self._admin.topics.delete(name, force=True)
-        self._made.discard(name)
+        self._made.pop(name, None)
 
     async def _make(self, name: str) -> None:
         await self._admin.topics.create(name, _MARK)
@@ -64,4 +71,4 @@ class LayoutTopic:
                 lambda: policies.get(name, TopicPolicy.RETENTION),
                 lambda found: found == _RETENTION,
             )
-        self._made.add(name)
+        self._made[name] = await self._admin.schemas.post(name, "STRING", "", {})

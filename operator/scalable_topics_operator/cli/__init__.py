@@ -1,0 +1,1 @@
+"""`stopics`, the command line: asks the gateway and shows what it answers."""

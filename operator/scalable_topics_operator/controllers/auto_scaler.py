@@ -1,0 +1,326 @@
+"""When a topic's segments are decided on, from what, and what came of it (pip-483, DESIGN §8, R30, R34, R35)."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from scalable_topics.layout import SegmentLayout, TopicName, classic_segment_name
+from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
+from scalable_topics_operator.autoscale.clocks import Clocks
+from scalable_topics_operator.autoscale.config import AutoScaleConfig
+from scalable_topics_operator.autoscale.decide import Situation, decide
+from scalable_topics_operator.autoscale.decision import Decision, Finding, Rule
+from scalable_topics_operator.autoscale.policy import EffectivePolicy
+from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.controllers.conditions import Aspect, clean, find_condition, holds
+from scalable_topics_operator.controllers.connections import ConnectionHandle
+from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
+from scalable_topics_operator.load.direct import sample_topic
+from scalable_topics_operator.load.sample import LoadSample
+from scalable_topics_operator.load.sampling import Sampling
+from scalable_topics_operator.load.topic_load import SampledSegment, TopicLoad
+from scalable_topics_operator.operations.errors import BackendError
+from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
+
+logger = logging.getLogger(__name__)
+
+AUTO_SCALE = "AutoScale"
+_OFF_CODES = frozenset({"paused", "desired-set", "invalid-policy", "disabled", "layout-full"})
+_UNKNOWN_CODES = frozenset({"load-stale", "load-unknown"})
+_ON_MESSAGE = "segments are split and merged by the operator itself; `stopics explain` tells why, or why not"
+_STALE_SHOWN_SECONDS = 120.0
+_SHOWN_SECONDS = 300.0
+_SHARE_OF_RECORDS = 0.8
+_ROUNDS_MISSED = 3.0
+_MOST_PAUSE_SECONDS = 1800.0
+
+
+class Policies(Protocol):
+    """Where effective policies come from."""
+
+    def effective(self, key: ObjectKey, body: Body) -> EffectivePolicy:
+        """What applies to a ScalableTopic."""
+
+
+class Loads(Protocol):
+    """Where samples come from."""
+
+    def sample(self, connection: ObjectKey) -> LoadSample | None:
+        """The last sample of a connection's cluster."""
+
+    def is_silent(self, connection: ObjectKey) -> bool:
+        """Whether no samples come, so that topics have to be asked for one by one."""
+
+
+@dataclass(slots=True)
+class ScaleMemory:
+    """What the process remembers of decisions on a topic; losing it costs the time that segments must be cold.
+
+    Args:
+        load: of its segments.
+        due: monotonic time of the next decision.
+        policy: what applied at the last one.
+        decision: the last one.
+        decided_at_ms: when, milliseconds since 1970.
+        pending: whether it is to do something that is not begun yet.
+        failures: how often in a row that has failed.
+        stale_since_ms: since when its load may not be acted on.
+        sampling: of its segments, while they are asked for one by one.
+        shown: reason of the condition AutoScale, and since when in monotonic time.
+    """
+
+    load: TopicLoad = field(default_factory=TopicLoad)
+    due: float = 0.0
+    policy: EffectivePolicy | None = None
+    decision: Decision | None = None
+    decided_at_ms: int = 0
+    pending: bool = False
+    failures: int = 0
+    stale_since_ms: int | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    shown: tuple[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The topic to be decided on.
+
+    Args:
+        key: of the object.
+        body: the object.
+        spec: its spec.
+        topic: canonical name.
+        layout: as recorded.
+        clocks: of earlier changes.
+        connection: key of its connection.
+        handle: that connection.
+    """
+
+    key: ObjectKey
+    body: Body
+    spec: ScalableTopicSpec
+    topic: TopicName
+    layout: SegmentLayout
+    clocks: Clocks
+    connection: ObjectKey
+    handle: ConnectionHandle
+
+
+class AutoScaler:
+    """Decides every so often, and soon after consumers have come or gone.
+
+    Args:
+        policies: say what applies.
+        loads: samples of the brokers.
+        consumers: counts of them.
+        metrics: tell of decisions.
+        interval_seconds: between two decisions on a topic.
+        max_records: of a layout; nothing is split or merged automatically at 80 % of it (R29).
+    """
+
+    def __init__(
+        self,
+        policies: Policies,
+        loads: Loads,
+        consumers: ConsumerCounts,
+        metrics: ScalingMetrics,
+        interval_seconds: float,
+        max_records: int,
+    ) -> None:
+        self._policies = policies
+        self._loads = loads
+        self._consumers = consumers
+        self._metrics = metrics
+        self._interval_seconds = interval_seconds
+        self._most_records = int(max_records * _SHARE_OF_RECORDS)
+
+    def is_due(self, memory: ScaleMemory) -> bool:
+        """Whether a decision is to be made."""
+        return time.monotonic() >= memory.due
+
+    def put_off(self, memory: ScaleMemory) -> None:
+        """Nothing can be decided now: look again in a while."""
+        memory.due = time.monotonic() + self._interval_seconds
+
+    def acted(self, memory: ScaleMemory, *, succeeded: bool) -> None:
+        """What was decided has been done, or has failed: then it is tried again later and later."""
+        memory.failures = 0 if succeeded else memory.failures + 1
+        if memory.failures:
+            pause_seconds = min(_MOST_PAUSE_SECONDS, self._interval_seconds * 2**memory.failures)
+            memory.due = time.monotonic() + pause_seconds
+
+    async def look(self, subject: Subject, memory: ScaleMemory) -> Decision:
+        """Decide on a topic as it is now, and note when to do so again."""
+        started = time.monotonic()
+        policy = memory.policy = self._policies.effective(subject.key, subject.body)
+        # Load is for autoscalers of consumers, too, so it is kept where nothing is done automatically.
+        config = policy.config or AutoScaleConfig()
+        if self._loads.is_silent(subject.connection):
+            await self._ask_for(subject, memory, config)
+        elif (sample := self._loads.sample(subject.connection)) is not None:
+            self._take(sample, subject, memory, config)
+        now_ms = time.time_ns() // 1_000_000
+        stale = memory.load.why_stale(now_ms, self._sample_seconds(subject))
+        self._show(subject, memory.load, is_known=not stale)
+        decision = self._why_off(subject, policy)
+        if decision is not None or not stale:
+            memory.stale_since_ms = None
+        elif memory.stale_since_ms is None:
+            memory.stale_since_ms = now_ms
+        if decision is None:
+            decision = self._decide(subject, memory.load, config, now_ms, stale)
+        is_first = memory.decision is None
+        memory.decision, memory.decided_at_ms, memory.pending = decision, now_ms, decision.action is not None
+        memory.due = started + self._next_seconds(decision, now_ms, is_first)
+        self._metrics.decided(str(subject.topic), decision, time.monotonic() - started)
+        return decision
+
+    def aspects(self, status: Mapping[str, Any], memory: ScaleMemory) -> tuple[Aspect, ...]:
+        """The conditions AutoScale and LoadFresh, as of the last decision; `status` is what they were.
+
+        Their reason is a word, never a number, and changes every few minutes at most (R29): a load that lingers at a
+        threshold costs no writes, nor does one that is not known for a moment, as after a change of leader (R7).
+        """
+        decision = memory.decision
+        if decision is None:
+            return ()
+        since_ms = memory.stale_since_ms
+        is_stale = since_ms is not None and memory.decided_at_ms - since_ms >= _STALE_SHOWN_SECONDS * 1000
+        message = "brokers' statistics are missing or too old to act on; nothing is split or merged meanwhile"
+        load_fresh = Aspect("LoadFresh", False if is_stale else None, "LoadStale", message)
+        reason = _camel_case(decision.code)
+        if decision.code in _OFF_CODES:
+            memory.shown = None
+            return Aspect(AUTO_SCALE, False, reason, decision.findings[0].why), load_fresh
+        now = time.monotonic()
+        if memory.shown is None and holds(status, AUTO_SCALE):
+            memory.shown = find_condition(status, AUTO_SCALE)["reason"], now
+        is_known = decision.code not in _UNKNOWN_CODES or is_stale
+        is_due = memory.shown is None or (memory.shown[0] != reason and now - memory.shown[1] > _SHOWN_SECONDS)
+        if is_known and is_due:
+            memory.shown = reason, now
+        if memory.shown is None:
+            return (load_fresh,)
+        return Aspect(AUTO_SCALE, True, memory.shown[0], _ON_MESSAGE), load_fresh
+
+    def has_news(self, status: Mapping[str, Any], memory: ScaleMemory) -> bool:
+        """Whether the conditions of a status are to be written anew."""
+        for aspect in self.aspects(status, memory):
+            shown = find_condition(status, aspect.kind)
+            wanted = None if aspect.holds is None else str(aspect.holds)
+            if shown.get("status") != wanted:
+                return True
+            if wanted is not None and (shown["reason"], shown["message"]) != (aspect.reason, clean(aspect.message)):
+                return True
+        return False
+
+    def _decide(self, subject: Subject, load: TopicLoad, config: AutoScaleConfig, now_ms: int, stale: str) -> Decision:
+        return decide(
+            Situation(
+                layout=subject.layout,
+                loads=load.records,
+                consumers=self._consumers.of(subject.key),
+                config=config,
+                clocks=subject.clocks,
+                now_ms=now_ms,
+                stale=stale,
+            )
+        )
+
+    def _show(self, subject: Subject, load: TopicLoad, *, is_known: bool) -> None:
+        """Show the load as metrics. What is not known any more is taken away, not left as it was; so are sums while a
+        segment is not known, as for a moment after a split: what goes by them would take a part for the whole.
+        """
+        topic, layout = str(subject.topic), subject.layout
+        is_whole = is_known and all(segment.segment_id in load.records for segment in layout.active)
+        self._metrics.show_segments(topic, load.records if is_known else {})
+        self._metrics.show_topic(
+            topic,
+            (subject.key.namespace, subject.key.name),
+            parallelism=useful_parallelism(layout),
+            rates=load.total if is_whole else None,
+            backlog=load.backlog if is_whole else {},
+        )
+
+    async def _ask_for(self, subject: Subject, memory: ScaleMemory, config: AutoScaleConfig) -> None:
+        """Ask for each segment by itself, which is left out of a topic that is paused: it is many calls."""
+        if subject.handle.problem or subject.spec.paused:
+            return
+        names = [segment.topic for segment in sampled_segments(subject.topic, subject.layout).values()]
+        interval_seconds = self._sample_seconds(subject)
+        try:
+            sample = await sample_topic(subject.handle.admin.topics, names, memory.sampling, interval_seconds)
+        except BackendError as error:
+            logger.info("%s: its load is not known: %s", subject.topic, error)
+        else:
+            self._take(sample, subject, memory, config)
+
+    def _take(self, sample: LoadSample, subject: Subject, memory: ScaleMemory, config: AutoScaleConfig) -> None:
+        segments = sampled_segments(subject.topic, subject.layout)
+        memory.load.take(sample, segments, config, self._most_gap_seconds(subject))
+
+    def _most_gap_seconds(self, subject: Subject) -> float:
+        """How far apart the samples of two decisions may be, for what lay between to be taken for more of the same."""
+        return _ROUNDS_MISSED * max(self._interval_seconds, self._sample_seconds(subject))
+
+    def _sample_seconds(self, subject: Subject) -> float:
+        """Time between two samples of the topic."""
+        seconds = float(subject.handle.spec.load.interval_seconds)
+        return max(seconds, self._interval_seconds) if self._loads.is_silent(subject.connection) else seconds
+
+    def _why_off(self, subject: Subject, policy: EffectivePolicy) -> Decision | None:
+        """Why nothing is decided, as a decision; None if something is."""
+        layout = subject.layout
+        if subject.spec.paused:
+            return _off("paused", "spec.paused is true")
+        if subject.spec.segments.desired is not None:
+            return _off("desired-set", "spec.segments.desired is set, so nothing is split or merged automatically")
+        if policy.config is None:
+            return _off("invalid-policy", policy.problem)
+        if not policy.config.enabled:
+            return _off("disabled", f"enabled is false: {policy.origins.get('enabled', 'default')}")
+        if len(layout.segments) >= self._most_records:
+            return _off(
+                "layout-full",
+                f"the layout holds {len(layout.segments)} segments, {len(layout.sealed)} of them sealed; automatic "
+                f"operations stop at {self._most_records} until sealed segments are drained and pruned",
+            )
+        return None
+
+    def _next_seconds(self, decision: Decision, now_ms: int, is_first: bool) -> float:
+        # Spread, so that a fleet that started together is not decided on together for ever.
+        seconds = self._interval_seconds * random.uniform(0.9, 1.0)
+        if is_first:
+            seconds *= random.random()
+        if decision.look_again_at_ms is not None:
+            seconds = min(seconds, max(0.0, (decision.look_again_at_ms - now_ms) / 1000))
+        return seconds
+
+
+def useful_parallelism(layout: SegmentLayout) -> int:
+    """How many ordered consumers of one subscription a topic can employ (pip-486)."""
+    return sum(segment.buckets for segment in layout.active)
+
+
+def sampled_segments(topic: TopicName, layout: SegmentLayout) -> Mapping[int, SampledSegment]:
+    """The active segments as samples name them."""
+    return {
+        one.segment_id: SampledSegment(
+            one.topic or classic_segment_name(topic, one.hash_range, one.segment_id), one.created_at_ms
+        )
+        for one in layout.active
+    }
+
+
+def _camel_case(code: str) -> str:
+    return "".join(word[:1].upper() + word[1:] for word in code.split("-"))
+
+
+def _off(code: str, why: str) -> Decision:
+    return Decision(None, (Finding(Rule.ENABLED, False, code, why),))

@@ -1,0 +1,1 @@
+"""HTTP for users, tools and other replicas: the admin REST of pip-468, authenticated with Kubernetes tokens."""

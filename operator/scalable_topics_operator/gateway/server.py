@@ -1,0 +1,136 @@
+"""The gateway's server: its port, its certificate, its beginning and its end."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import logging
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from aiohttp import web
+
+from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.peers import make_address
+from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.gateway.access import Access
+from scalable_topics_operator.gateway.app import GatewayRoutes
+from scalable_topics_operator.gateway.peer_transport import PeerTransport
+from scalable_topics_operator.gateway.topic_directory import TopicDirectory
+from scalable_topics_operator.gateway.views import Leaders, LoadSource, TopicViews
+from scalable_topics_operator.telemetry.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+# Requests under way are short, and whoever waits for one longer asks another replica.
+_SHUTDOWN_SECONDS = 0.5
+
+
+class GatewayUnusable(Exception):
+    """The gateway cannot be served as it is set; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What the gateway shows, and the other replicas with it.
+
+    Args:
+        context: for the server.
+        fingerprint: SHA-256 of the certificate itself, by which replicas know each other.
+    """
+
+    context: ssl.SSLContext
+    fingerprint: bytes
+
+
+def load_certificate(certificate_file: str, key_file: str) -> Certificate | None:
+    """Read PEM files; None if none are named. Raises GatewayUnusable."""
+    if not certificate_file and not key_file:
+        return None
+    try:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate_file, key_file or None)
+        pem, end, _ = Path(certificate_file).read_text().partition(ssl.PEM_FOOTER)
+        first = pem[pem.index(ssl.PEM_HEADER) :] + end
+        return Certificate(context, hashlib.sha256(ssl.PEM_cert_to_DER_cert(first)).digest())
+    except (OSError, ValueError) as error:
+        raise GatewayUnusable(
+            f"the gateway's certificate {certificate_file} or its key {key_file} cannot be read: {error}"
+        ) from error
+
+
+class Gateway:
+    """Serves from entering the context until leaving it.
+
+    Args:
+        host: address to listen at.
+        port: its port; 0 takes a free one.
+        address: host and port at which other replicas reach it; found from the above if empty.
+        certificate: for TLS; None for plain HTTP.
+        kube: judges callers.
+        cache: the objects.
+        leaders: who leads what.
+        transport: reaches other replicas.
+        peer_token: of the installation's replicas.
+        metrics: count requests.
+        views: what this replica can tell of the topics it leads; None while there is nothing that could.
+        load: what this replica has sampled; None while it samples nothing.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        address: str,
+        certificate: Certificate | None,
+        kube: KubeClient,
+        cache: ObjectCache,
+        leaders: Leaders,
+        transport: PeerTransport,
+        peer_token: str,
+        metrics: Metrics,
+        views: TopicViews | None = None,
+        load: LoadSource | None = None,
+    ) -> None:
+        self._host = host
+        self._port = port
+        self._certificate = certificate
+        self._access = Access(kube)
+        routes = GatewayRoutes(
+            TopicDirectory(cache), self._access, leaders, transport, peer_token, metrics, views, load
+        )
+        self._runner = web.AppRunner(routes.make_app(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        self.address = address
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen. Raises GatewayUnusable."""
+        await self._runner.setup()
+        context = self._certificate.context if self._certificate is not None else None
+        try:
+            await web.TCPSite(self._runner, self._host, self._port, ssl_context=context).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise GatewayUnusable(f"the gateway cannot listen at {self._host}:{self._port}: {error}") from error
+        port = self._runner.addresses[0][1]
+        if not self.address and _is_any(self._host):
+            logger.warning("other replicas cannot reach this one: set --gateway-address to this pod's address")
+        elif not self.address:
+            self.address = make_address(self._host, port)
+        logger.info("gateway on %s", make_address(self._host, port))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End, with what is under way."""
+        await self._runner.cleanup()
+        await self._access.close()
+
+
+def _is_any(host: str) -> bool:
+    """Whether listening there is listening everywhere, so that it is no address to be reached at."""
+    try:
+        return not host or ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False

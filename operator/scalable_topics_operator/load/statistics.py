@@ -1,0 +1,97 @@
+"""What brokers' statistics say of topics, read from their two documents. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scalable_topics_operator.autoscale.load import Rates
+
+_PERSISTENT = "persistent"
+_LOOKS_MISSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsTimes:
+    """When brokers look at their topics.
+
+    Args:
+        period_seconds: how often.
+        first_after_seconds: how long after their start for the first time.
+    """
+
+    period_seconds: float = 60.0
+    first_after_seconds: float = 60.0
+
+    @property
+    def unseen_seconds(self) -> float:
+        """For how long a topic that a broker serves may be in no answer of it, with a period to spare."""
+        return self.period_seconds + max(self.period_seconds, self.first_after_seconds)
+
+    def most_gap_seconds(self, interval_seconds: float) -> float:
+        """How far apart two looks may be for what lay between to be taken for more of the same.
+
+        A period, or some missed looks where these are further apart than that.
+
+        Args:
+            interval_seconds: how far apart they are meant to be.
+        """
+        return max(self.period_seconds, _LOOKS_MISSED * interval_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One topic in one broker's statistics.
+
+    Args:
+        rates: as of the broker's last round of statistics.
+        messages_in: published since the broker loaded the topic; a lower number than before tells of a reload.
+        backlog: messages not yet acknowledged, by subscription.
+    """
+
+    rates: Rates
+    messages_in: int
+    backlog: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_bulk(document: Any) -> Iterator[tuple[str, Reading]]:
+    """Topics and readings in the answer of `/broker-stats/topics`: namespace, bundle, domain, topic.
+
+    What is not as every broker writes it is left out: a topic without a reading is not known, which stops decisions.
+    """
+    for bundles in _values(document):
+        for domains in _values(bundles):
+            topics = domains.get(_PERSISTENT) if isinstance(domains, Mapping) else None
+            if isinstance(topics, Mapping):
+                for name, statistics in topics.items():
+                    reading = read_topic(statistics, counter="msgInCount", backlog="msgBacklog")
+                    if reading is not None:
+                        yield str(name), reading
+
+
+def read_topic(statistics: Any, *, counter: str = "msgInCounter", backlog: str = "msgBacklog") -> Reading | None:
+    """A topic's reading from its own statistics; None if they cannot be read or hold no usable numbers.
+
+    Args:
+        statistics: of one topic.
+        counter: the field that counts published messages; the bulk answer names it otherwise.
+        backlog: the field of a subscription that counts its backlog.
+    """
+    try:
+        rates = Rates(
+            float(statistics["msgRateIn"]),
+            float(statistics["msgThroughputIn"]),
+            float(statistics["msgRateOut"]),
+            float(statistics["msgThroughputOut"]),
+        )
+        subscriptions = statistics.get("subscriptions") or {}
+        found = {str(name): int(one.get(backlog) or 0) for name, one in subscriptions.items()}
+        reading = Reading(rates, int(statistics.get(counter) or 0), found)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    return reading if rates.is_usable else None
+
+
+def _values(document: Any) -> Iterator[Any]:
+    return iter(document.values()) if isinstance(document, Mapping) else iter(())

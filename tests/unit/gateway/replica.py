@@ -1,0 +1,99 @@
+"""A gateway on loopback with everything around it told by a test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.peers import Peer
+from scalable_topics_operator.cluster.resources import TOPICS
+from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.controllers.topic_work import BY_NAME, canonical_topic
+from scalable_topics_operator.gateway.peer_transport import PeerTransport
+from scalable_topics_operator.gateway.server import Certificate, Gateway
+from scalable_topics_operator.telemetry.metrics import Metrics
+from tests.unit.gateway.test_topic_directory import scalable_topic
+
+PEER_TOKEN = "peer-t0ken-of-thirty-two-characters"
+
+
+@dataclass
+class Known:
+    """What a replica knows, as a test sets it. Implements `Leaders`, `TopicViews` and `LoadSource`."""
+
+    leader: Peer | None = None
+    view: Mapping[str, Any] | None = None
+    samples: dict[ObjectKey, Mapping[str, Any]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def leader_of(self, key: ObjectKey) -> Peer | None:
+        return self.leader
+
+    def stats(self, key: ObjectKey) -> Mapping[str, Any] | None:
+        self.asked.append(f"stats {key}")
+        return self.view
+
+    def explain(self, key: ObjectKey) -> Mapping[str, Any] | None:
+        self.asked.append(f"explain {key}")
+        return self.view
+
+    def policy(self, key: ObjectKey) -> Mapping[str, Any] | None:
+        self.asked.append(f"policy {key}")
+        return self.view
+
+    async def sample(self, key: ObjectKey) -> bytes | None:
+        found = self.samples.get(key)
+        return json.dumps(found).encode() if found is not None else None
+
+
+@dataclass
+class Replica:
+    """One that serves."""
+
+    gateway: Gateway
+    known: Known
+    metrics: Metrics
+
+    def count(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+@asynccontextmanager
+async def replica(
+    kube: KubeClient,
+    *,
+    certificate: Certificate | None = None,
+    timeout_seconds: float = 1.0,
+    without: bool = False,
+    address: str = "",
+    host: str = "127.0.0.1",
+    port: int = 0,
+) -> AsyncIterator[Replica]:
+    """Start one that knows topic `topic://acme/shop/orders`, and has no views and samples if `without`."""
+    cache, known, metrics = ObjectCache(), Known(), Metrics()
+    cache.add_index(BY_NAME, TOPICS, canonical_topic)
+    cache.observe(TOPICS, scalable_topic("shop", "orders"))
+    fingerprint = certificate.fingerprint if certificate is not None else None
+    async with (
+        PeerTransport(fingerprint, timeout_seconds) as transport,
+        Gateway(
+            host=host,
+            port=port,
+            address=address,
+            certificate=certificate,
+            kube=kube,
+            cache=cache,
+            leaders=known,
+            transport=transport,
+            peer_token=PEER_TOKEN,
+            metrics=metrics,
+            views=None if without else known,
+            load=None if without else known,
+        ) as gateway,
+    ):
+        yield Replica(gateway, known, metrics)

@@ -1,0 +1,145 @@
+"""R33: Kubernetes decides who sees what; it is asked once a minute, and without its word nothing is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.resources import TOPICS
+from scalable_topics_operator.gateway import access as access_module
+from scalable_topics_operator.gateway.access import Access
+from scalable_topics_operator.gateway.refusal import Refusal
+from scalable_topics_operator.gateway.review_cache import Kept
+from tests.unit.gateway.api_server import BAD, GOOD, NO_RIGHTS, OTHER_AUDIENCE, api_server
+
+KEY = ObjectKey(TOPICS.plural, "shop", "orders")
+
+
+class Clock:
+    """Stands still until it is told."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def status_of(access: Access, authorization: str | None, key: ObjectKey = KEY) -> int:
+    try:
+        await access.require(authorization, "get", key)
+    except Refusal as refusal:
+        return refusal.status
+    return 200
+
+
+async def test_R33_only_known_tokens_for_our_audience_with_the_right_are_let_in() -> None:
+    async with api_server() as (server, kube):
+        access = Access(kube)
+        assert await status_of(access, f"Bearer {GOOD}") == 200
+        assert server.access["resourceAttributes"] == {
+            "group": "scalabletopics.io",
+            "version": "v1alpha1",
+            "resource": "scalabletopics",
+            "namespace": "shop",
+            "name": "orders",
+            "verb": "get",
+        }
+        assert (server.access["user"], server.access["groups"]) == ("alice", ["people"])
+        assert await status_of(access, f"Bearer {BAD}") == 401
+        assert await status_of(access, f"Bearer {OTHER_AUDIENCE}") == 401
+        assert await status_of(access, f"bearer  {NO_RIGHTS}") == 403
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", f"Basic {GOOD}", GOOD, "Bearer t\u00f6ken"])
+async def test_without_a_token_nobody_is_asked(header: str | None) -> None:
+    async with api_server() as (server, kube):
+        assert await status_of(Access(kube), header) == 401
+        assert not server.asked
+
+
+async def test_R33_an_answer_counts_for_a_minute_and_a_refusal_for_seconds() -> None:
+    async with api_server() as (server, kube):
+        clock = Clock()
+        access = Access(kube, clock)
+        for _ in range(3):
+            assert await status_of(access, f"Bearer {GOOD}") == 200
+            assert await status_of(access, f"Bearer {NO_RIGHTS}") == 403
+            assert await status_of(access, f"Bearer {BAD}") == 401
+        assert server.asked == {"tokenreviews": 3, "subjectaccessreviews": 2}
+        # A right to one topic is none to another.
+        assert await status_of(access, f"Bearer {GOOD}", ObjectKey(TOPICS.plural, "shop", "other")) == 200
+        assert server.asked["subjectaccessreviews"] == 3
+        clock.now += 5.0
+        assert await status_of(access, f"Bearer {NO_RIGHTS}") == 403
+        assert await status_of(access, f"Bearer {BAD}") == 401
+        assert await status_of(access, f"Bearer {GOOD}") == 200
+        assert server.asked == {"tokenreviews": 4, "subjectaccessreviews": 4}
+        clock.now += 55.0
+        assert await status_of(access, f"Bearer {GOOD}") == 200
+        assert server.asked == {"tokenreviews": 5, "subjectaccessreviews": 5}
+
+
+async def test_many_requests_with_one_token_make_one_review_whoever_gives_up() -> None:
+    async with api_server() as (server, kube):
+        access = Access(kube)
+        server.gate.clear()
+        waiting = [asyncio.create_task(status_of(access, f"Bearer {GOOD}")) for _ in range(50)]
+        while not server.asked:
+            await asyncio.sleep(0.01)
+        waiting[0].cancel()
+        server.gate.set()
+        assert await asyncio.gather(*waiting[1:]) == [200] * 49
+        assert server.asked == {"tokenreviews": 1, "subjectaccessreviews": 1}
+
+
+@pytest.mark.parametrize("status", [403, 404, 429, 500, 503])
+async def test_R33_without_the_api_servers_word_nothing_is_shown_and_nothing_kept(status: int) -> None:
+    async with api_server() as (server, kube):
+        access = Access(kube)
+        server.status = status
+        assert await status_of(access, f"Bearer {GOOD}") == 503
+        server.status = None
+        assert await status_of(access, f"Bearer {GOOD}") == 200
+
+
+async def test_an_api_server_that_hangs_costs_a_bounded_time_and_tokens_reach_no_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(access_module, "_REVIEW_SECONDS", 0.1)
+    caplog.set_level(logging.DEBUG)
+    async with api_server() as (server, kube):
+        access = Access(kube)
+        server.gate.clear()
+        async with asyncio.timeout(3):
+            # More than are asked about at a time.
+            statuses = await asyncio.gather(*(status_of(access, f"Bearer {GOOD}{number}") for number in range(20)))
+        assert statuses == [503] * 20
+        server.gate.set()
+        assert await status_of(access, f"Bearer {GOOD}") == 200
+    assert "no answer in" in caplog.text
+    assert "t0ken" not in caplog.text
+
+
+async def test_ending_gives_up_what_is_being_asked() -> None:
+    async with api_server() as (server, kube):
+        access = Access(kube)
+        server.gate.clear()
+        waiting = asyncio.create_task(status_of(access, f"Bearer {GOOD}"))
+        while not server.asked:
+            await asyncio.sleep(0.01)
+        await access.close()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        server.gate.set()
+
+
+def test_what_is_kept_is_bounded_and_the_oldest_goes() -> None:
+    kept: Kept[int, str] = Kept(60.0, 3)
+    for number in range(5):
+        kept.put(number, "x", float(number))
+        kept.put(2, "y", float(number))
+    assert [kept.get(number, 5.0) for number in range(5)] == [None, None, "y", "x", "x"]
+    assert kept.get(3, 63.0) is None

@@ -1,0 +1,60 @@
+"""What brokers' statistics say is read as they write it, and nothing is made up where they do not (R34)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalable_topics_operator.autoscale.load import Rates
+from scalable_topics_operator.load.statistics import read_bulk, read_topic
+
+SEGMENT = "persistent://t/n/a-segment-0000-ffff-0"
+
+
+def bulk(name: str = SEGMENT, **changes: Any) -> dict[str, Any]:
+    statistics = {
+        "msgRateIn": 1.5,
+        "msgThroughputIn": 300.0,
+        "msgRateOut": 3.0,
+        "msgThroughputOut": 600.0,
+        "msgInCount": 7,
+        "subscriptions": {"s": {"msgBacklog": 4}},
+    }
+    return {"t/n": {"0x00000000_0xffffffff": {"persistent": {name: {**statistics, **changes}}}}}
+
+
+def test_the_bulk_answer_is_read() -> None:
+    ((name, reading),) = read_bulk(bulk())
+    assert name == SEGMENT
+    assert reading.rates == Rates(1.5, 300.0, 3.0, 600.0)
+    assert reading.messages_in == 7
+    assert reading.backlog == {"s": 4}
+
+
+def test_a_topics_own_statistics_are_read() -> None:
+    statistics = {
+        "msgRateIn": 1,
+        "msgThroughputIn": 2,
+        "msgRateOut": 3,
+        "msgThroughputOut": 4,
+        "msgInCounter": 9,
+        "subscriptions": {},
+    }
+    reading = read_topic(statistics)
+    assert reading is not None
+    assert (reading.rates, reading.messages_in) == (Rates(1, 2, 3, 4), 9)
+
+
+@pytest.mark.parametrize(
+    "broken", [{"msgRateIn": None}, {"msgRateIn": "NaN"}, {"msgRateOut": -1}, {"subscriptions": 3}]
+)
+def test_what_cannot_be_read_is_not_known_rather_than_nothing(broken: dict[str, Any]) -> None:
+    assert list(read_bulk(bulk(**broken))) == []
+
+
+@given(st.recursive(st.none() | st.text() | st.integers(), lambda it: st.dictionaries(st.text(), it), max_leaves=20))
+def test_no_document_breaks_it(document: Any) -> None:
+    assert list(read_bulk(document)) == []
