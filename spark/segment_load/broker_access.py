@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import requests
 import urllib3
+from requests.adapters import HTTPAdapter
 
 _TIMEOUT_SECONDS = 5.0
 _ATTEMPTS = 2
@@ -28,6 +29,13 @@ _LOADS_PATH = "/admin/v2/broker-stats/topics"
 
 class BrokerSilent(Exception):
     """A broker gave no usable answer; the message says which and why, and holds no secret."""
+
+
+class _AnyHostname(HTTPAdapter):
+    """Takes a certificate of any name that a trusted authority has signed."""
+
+    def init_poolmanager(self, *arguments: Any, **settings: Any) -> None:
+        super().init_poolmanager(*arguments, **settings, assert_hostname=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,7 @@ class BrokerAccess:
         certificate_file: client certificate, PEM; empty for none.
         key_file: its private key, PEM; empty where the certificate's file holds it, too.
         timeout_seconds: bound of connecting, of each wait and of the whole answer; > 0.
+        verify_hostname: False accepts a certificate of another name; the chain is still checked.
 
     Raises ValueError for a URL that cannot be used, a timeout that is none, or a key without a certificate.
     """
@@ -61,6 +70,7 @@ class BrokerAccess:
     certificate_file: str = ""
     key_file: str = ""
     timeout_seconds: float = _TIMEOUT_SECONDS
+    verify_hostname: bool = True
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.admin_url)
@@ -73,7 +83,7 @@ class BrokerAccess:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """Read the options of the data source: adminUrl, tokenFile, caFile, certificateFile, keyFile, timeoutSeconds.
+        """Read the options of the data source: those of `options`, of which only adminUrl must be given.
 
         Their names are told apart without regard to case, as Spark does. Raises ValueError.
         """
@@ -91,7 +101,20 @@ class BrokerAccess:
             certificate_file=found.get("certificatefile", ""),
             key_file=found.get("keyfile", ""),
             timeout_seconds=timeout_seconds,
+            verify_hostname=_boolean("verifyHostname", found.get("verifyhostname", "true")),
         )
+
+    def options(self) -> dict[str, str]:
+        """The same as options of the data source: paths of secrets, no secret."""
+        return {
+            "adminUrl": self.admin_url,
+            "tokenFile": self.token_file,
+            "caFile": self.ca_file,
+            "certificateFile": self.certificate_file,
+            "keyFile": self.key_file,
+            "timeoutSeconds": str(self.timeout_seconds),
+            "verifyHostname": str(self.verify_hostname).lower(),
+        }
 
     def brokers(self) -> tuple[str, ...]:
         """`host:port` of the active brokers, sorted. Raises BrokerSilent."""
@@ -171,17 +194,20 @@ class BrokerAccess:
 
     def _exchange(self, method: str, url: str, body: Any) -> _Answer:
         deadline = time.monotonic() + self.timeout_seconds
-        with requests.request(
-            method,
-            url,
-            json=body,
-            headers=self._headers(),
-            timeout=self.timeout_seconds,
-            verify=self.ca_file or True,
-            cert=self._certificate(),
-            allow_redirects=False,
-            stream=True,
-        ) as answer:
+        with (
+            self._session() as session,
+            session.request(
+                method,
+                url,
+                json=body,
+                headers=self._headers(),
+                timeout=self.timeout_seconds,
+                verify=self.ca_file or True,
+                cert=self._certificate(),
+                allow_redirects=False,
+                stream=True,
+            ) as answer,
+        ):
             chunks, size = [], 0
             # What has come, not a whole chunk: else a broker that trickles would be waited for for ever.
             while chunk := answer.raw.read1(_CHUNK_BYTES, decode_content=True):
@@ -193,6 +219,12 @@ class BrokerAccess:
                 chunks.append(chunk)
             return _Answer(answer.status_code, answer.headers.get("Location", ""), b"".join(chunks))
 
+    def _session(self) -> requests.Session:
+        session = requests.Session()
+        if not self.verify_hostname:
+            session.mount("https://", _AnyHostname())
+        return session
+
     def _certificate(self) -> str | tuple[str, str] | None:
         if not self.key_file:
             return self.certificate_file or None
@@ -202,6 +234,12 @@ class BrokerAccess:
         if not self.token_file:
             return {}
         return {"Authorization": f"Bearer {Path(self.token_file).read_text(encoding='utf-8').strip()}"}
+
+
+def _boolean(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"option {name} is neither true nor false: {text!r}")
+    return text.lower() == "true"
 
 
 def _parsed(text: str) -> Any:

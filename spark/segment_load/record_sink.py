@@ -51,6 +51,7 @@ class RecordTopic:
         ca_file: certificates that brokers are checked against.
         certificate_file: client certificate, PEM, where there is no token.
         key_file: its private key, PEM; empty where the certificate's file holds it, too.
+        verify_hostname: False accepts a certificate of another name; the chain is still checked.
     """
 
     name: str
@@ -59,6 +60,7 @@ class RecordTopic:
     ca_file: str = ""
     certificate_file: str = ""
     key_file: str = ""
+    verify_hostname: bool = True
 
     @property
     def namespace(self) -> str:
@@ -84,7 +86,7 @@ class RecordTopic:
             authentication=proof,
             operation_timeout_seconds=_SEND_SECONDS,
             tls_trust_certs_file_path=self.ca_file or ssl.get_default_verify_paths().cafile or None,
-            tls_validate_hostname=True,
+            tls_validate_hostname=self.verify_hostname,
             logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
         )
 

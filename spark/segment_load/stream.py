@@ -83,17 +83,9 @@ class LoadStream:
         settings, access = self._settings, self._settings.access
         record_sink.prepare(settings.topic, access)
         self._spark.dataSource.register(BrokerStatistics)
-        options = {
-            "adminUrl": access.admin_url,
-            "tokenFile": access.token_file,
-            "caFile": access.ca_file,
-            "certificateFile": access.certificate_file,
-            "keyFile": access.key_file,
-            "timeoutSeconds": str(access.timeout_seconds),
-        }
         query = (
             self._spark.readStream.format(SOURCE)
-            .options(**options)
+            .options(**access.options())
             .load()
             .writeStream.foreachBatch(self.batch)
             .option("checkpointLocation", f"{settings.folder.rstrip('/')}/checkpoint")

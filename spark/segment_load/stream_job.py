@@ -11,6 +11,7 @@ import time
 from pyspark.sql import SparkSession
 
 from scalable_topics_operator.load.back_off import BackOff
+from scalable_topics_operator.load.pipeline_job import ACCEPT_ANY_HOSTNAME
 from segment_load.broker_access import BrokerAccess, BrokerSilent
 from segment_load.ending import told_to_end
 from segment_load.record_sink import RecordTopic
@@ -45,6 +46,9 @@ def add_parser(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--history-retention-days", type=_days, default=30, help="whole days after which samples go (30)"
     )
+    parser.add_argument(
+        ACCEPT_ANY_HOSTNAME, action="store_true", help="take a broker's certificate whatever host it names"
+    )
     parser.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
     parser.set_defaults(run=run)
 
@@ -59,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
             options.certificate_file,
             options.key_file,
             options.timeout_seconds,
+            not options.accept_any_hostname,
         )
     except ValueError as error:
         print(f"segment_load: {error}", file=sys.stderr)
@@ -70,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
         options.ca_file,
         options.certificate_file,
         options.key_file,
+        not options.accept_any_hostname,
     )
     settings = StreamSettings(
         access,

@@ -108,10 +108,16 @@ class Pipeline:
         assert query is None or query.isActive, query.exception()
         return await asyncio.to_thread(read_records, self.settings.topic.name, self._pulsar)
 
-    async def until_told(self, name: str, what: str = "is told with rates") -> SegmentRecord:
+    async def until_told(self, name: str, what: str = "is told with rates", since_ms: int = 0) -> SegmentRecord:
+        """Wait for rates of a segment that were read after `since_ms`, milliseconds since 1970."""
+
+        def is_told(seen: tuple[dict[str, SegmentRecord], Pulse | None]) -> bool:
+            record = seen[0].get(name)
+            return record is not None and record.rates is not None and record.sampled_at_ms > since_ms
+
         found, _ = await eventually(
             self.table,
-            lambda seen: name in seen[0] and seen[0][name].rates is not None,
+            is_told,
             what=f"{name} {what}",
             within_seconds=90,
             every_seconds=1.0,

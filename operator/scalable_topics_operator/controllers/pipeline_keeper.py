@@ -245,6 +245,7 @@ class PipelineKeeper:
             timeout_seconds=min(_MOST_CALL_SECONDS, spec.limits.request_timeout_seconds),
             history_path=history.path if history is not None else "",
             history_retention_days=history.retention_days if history is not None else 1,
+            verify_hostname=spec.tls is None or spec.tls.verify_hostname,
         )
 
     async def _clear(self, key: ObjectKey, kept: _Kept) -> None:

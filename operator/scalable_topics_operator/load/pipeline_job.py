@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+ACCEPT_ANY_HOSTNAME = "--accept-any-hostname"
+
 
 @dataclass(frozen=True, slots=True)
 class PipelineJob:
@@ -21,6 +23,7 @@ class PipelineJob:
         timeout_seconds: bound of one call to a broker.
         history_path: where samples are kept for reports; empty for nowhere.
         history_retention_days: after how many days they go.
+        verify_hostname: False accepts a broker's certificate of another name; the chain is still checked.
     """
 
     namespace: str
@@ -33,6 +36,7 @@ class PipelineJob:
     timeout_seconds: int
     history_path: str = ""
     history_retention_days: int = 30
+    verify_hostname: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +111,5 @@ def stream_arguments(job: PipelineJob, files: JobFiles) -> tuple[str, ...]:
         "--history-retention-days": str(job.history_retention_days) if job.history_path else "",
     }
     # In one word each, so that no value is taken for an option.
-    return ("stream", *(f"{name}={value}" for name, value in named.items() if value))
+    arguments = ("stream", *(f"{name}={value}" for name, value in named.items() if value))
+    return arguments if job.verify_hostname else (*arguments, ACCEPT_ANY_HOSTNAME)

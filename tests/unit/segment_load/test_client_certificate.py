@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pulsar
 import pytest
 
 from dev.pki import Authority
-from segment_load.broker_access import BrokerAccess
+from segment_load.broker_access import BrokerAccess, BrokerSilent
 from segment_load.record_sink import RecordTopic
 
 Proof = tuple[str, str]
@@ -25,8 +26,8 @@ _ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\n["b
 class TlsServer:
     """Takes nobody without a certificate of its authority, and keeps who has come."""
 
-    def __init__(self, authority: Authority) -> None:
-        pair = authority.server("localhost", "DNS:localhost,IP:127.0.0.1")
+    def __init__(self, authority: Authority, name: str = "localhost") -> None:
+        pair = authority.server(name, f"DNS:{name}")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(pair.certificate, pair.key)
         context.load_verify_locations(authority.pair.certificate)
@@ -97,13 +98,50 @@ def test_admin_calls_and_clients_prove_themselves(
     assert access.brokers() == ("b:1",)
     assert server.caller() == "pipeline"
 
-    topic = RecordTopic(
-        "persistent://t/n/records",
-        f"pulsar+ssl://localhost:{server.port}",
-        ca_file=ca_file,
-        certificate_file=certificate,
-        key_file=key,
+    assert _is_reached(
+        RecordTopic(
+            "persistent://t/n/records",
+            f"pulsar+ssl://localhost:{server.port}",
+            ca_file=ca_file,
+            certificate_file=certificate,
+            key_file=key,
+        ),
+        server,
     )
+
+
+def test_a_certificate_of_another_host_is_taken_only_where_asked_for(authority: Authority, tmp_path: Path) -> None:
+    certificate, key = _apart(authority, tmp_path)
+    ca_file = str(authority.pair.certificate)
+    with contextlib.closing(TlsServer(authority, "broker.elsewhere")) as server:
+        access = BrokerAccess(f"https://localhost:{server.port}", "", ca_file, certificate, key, verify_hostname=False)
+        assert BrokerAccess.from_options(access.options()) == access
+        assert access.brokers() == ("b:1",)
+        assert server.caller() == "pipeline"
+        with pytest.raises(BrokerSilent, match="its certificate is not accepted"):
+            replace(access, verify_hostname=True).brokers()
+        url = f"pulsar+ssl://localhost:{server.port}"
+        topic = RecordTopic("persistent://t/n/records", url, "", ca_file, certificate, key, verify_hostname=False)
+        assert _is_reached(topic, server)
+    # Whose name is not looked at must still be vouched for.
+    stranger = Authority(tmp_path / "stranger")
+    stranger.create()
+    certificate, key = _apart(stranger, tmp_path)
+    with (
+        contextlib.closing(TlsServer(stranger)) as server,
+        pytest.raises(BrokerSilent, match="its certificate is not accepted"),
+    ):
+        replace(
+            access, admin_url=f"https://localhost:{server.port}", certificate_file=certificate, key_file=key
+        ).brokers()
+
+
+def test_an_answer_that_is_neither_yes_nor_no_is_refused() -> None:
+    with pytest.raises(ValueError, match="verifyHostname is neither true nor false: 'maybe'"):
+        BrokerAccess.from_options({"adminUrl": "https://b:1", "verifyHostname": "maybe"})
+
+
+def _is_reached(topic: RecordTopic, server: TlsServer) -> bool:
     client = topic.client()
 
     def connect() -> None:
@@ -114,11 +152,11 @@ def test_admin_calls_and_clients_prove_themselves(
     thread = threading.Thread(target=connect)
     thread.start()
     try:
-        assert server.caller() == "pipeline"
+        return server.caller() == "pipeline"
     finally:
         client.close()
         thread.join(60)
-    assert not thread.is_alive()
+        assert not thread.is_alive()
 
 
 def test_a_key_without_its_certificate_is_refused() -> None:

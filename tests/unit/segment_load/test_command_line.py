@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from scalable_topics_operator.load.pipeline_job import JobFiles, PipelineJob, stream_arguments
@@ -11,6 +13,7 @@ _JOB = PipelineJob(
     *("ns", "pulsar", "uid", "https://b:8443", "pulsar+ssl://b:6651", "persistent://t/n/load", 10, 5),
     history_path="s3a://load/pulsar",
     history_retention_days=7,
+    verify_hostname=False,
 )
 _FILES = JobFiles("/state", "/token", "/ca.pem", "/tls.crt", "/tls.key", "/thresholds.json")
 
@@ -31,8 +34,10 @@ def test_all_that_the_operator_says_is_understood() -> None:
         "timeout_seconds": 5.0,
         "history_path": "s3a://load/pulsar",
         "history_retention_days": 7,
+        "accept_any_hostname": True,
     }
     assert {name: found[name] for name in expected} == expected
+    assert not parse(stream_arguments(replace(_JOB, verify_hostname=True), _FILES)).accept_any_hostname
 
 
 def test_a_retention_of_no_days_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
