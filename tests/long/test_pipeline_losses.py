@@ -32,7 +32,7 @@ from tests.support.pulsar_view import PulsarView
 from tests.support.waiting import eventually
 from tests.support.world import World
 
-_INTERVAL_SECONDS, _SAMPLE_SECONDS = 5, 2
+_INTERVAL_SECONDS, _SAMPLE_SECONDS = 5, 5
 _FLAGS = ("--auto-scale-enabled=true", f"--auto-scale-interval-seconds={_INTERVAL_SECONDS}")
 _PART = "What was lost"
 _SEGMENTS, _RATE = 4, 120.0

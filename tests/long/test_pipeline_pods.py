@@ -21,7 +21,7 @@ from tests.support.waiting import eventually
 from tests.support.world import World
 from tests.support.world_making import make_world
 
-_INTERVAL_SECONDS, _STATISTICS_SECONDS, _SAMPLE_SECONDS = 5, 5, 2
+_INTERVAL_SECONDS, _STATISTICS_SECONDS, _SAMPLE_SECONDS = 5, 5, 5
 _FLAGS = ("--auto-scale-enabled=true", f"--auto-scale-interval-seconds={_INTERVAL_SECONDS}")
 _RAMP, _DRIVER = "A load of sixteen segments, and none again", "The driver's pod is killed"
 _APPLICATIONS = SPARK_APPLICATIONS[0]

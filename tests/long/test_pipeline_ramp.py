@@ -16,7 +16,7 @@ from tests.support.load_ramp import HEADER, ramp
 from tests.support.metrics import read_metric
 from tests.support.pulsar_view import PulsarView
 
-_INTERVAL_SECONDS, _STATISTICS_SECONDS, _SAMPLE_SECONDS = 5, 5, 2
+_INTERVAL_SECONDS, _STATISTICS_SECONDS, _SAMPLE_SECONDS = 5, 5, 5
 _FLAGS = ("--auto-scale-enabled=true", f"--auto-scale-interval-seconds={_INTERVAL_SECONDS}")
 _PART = "A load of sixteen segments, and none again"
 

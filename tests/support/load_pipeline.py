@@ -18,6 +18,9 @@ from tests.support.waiting import eventually
 
 FOREIGN = b"hello"
 """A message that is no record."""
+INTERVAL_SECONDS = 5.0
+"""Between two batches. More than three times as much apart they do not count as one after the other, which a machine
+that does other things besides must not reach."""
 
 
 class Segments:
@@ -140,7 +143,8 @@ async def start_job(settings: StreamSettings, stderr: int = asyncio.subprocess.D
     """The stream as a process of its own, as people run it."""
     topic, access = settings.topic, settings.access
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "segment_load", "stream", "--master", "local[1]", "--interval-seconds", "2"),
+        *(sys.executable, "-m", "segment_load", "stream", "--master", "local[1]"),
+        *("--interval-seconds", str(settings.interval_seconds)),
         *("--admin-url", access.admin_url, "--service-url", topic.service_url, "--token-file", access.token_file),
         *("--records-topic", topic.name, "--folder", settings.folder, "--timeout-seconds", "5"),
         stderr=stderr,

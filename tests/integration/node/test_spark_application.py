@@ -83,7 +83,7 @@ class Application:
         await self._kube.create(APPLICATIONS, self._home, application)
 
     def _rendered(self) -> dict[str, Any]:
-        load = {"sparkApplication": application_settings(self._node), "intervalSeconds": 2}
+        load = {"sparkApplication": application_settings(self._node), "intervalSeconds": 5}
         load |= {"source": "Pipeline", "runner": "SparkApplication"}
         body = manifests.connection(CONNECTION, self._pulsar.admin_url, load=load)
         spec = ScalableTopicConnection.model_validate(body).spec

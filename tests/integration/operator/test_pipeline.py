@@ -40,7 +40,7 @@ async def test_topics_follow_the_pipeline_and_brokers_themselves_while_it_is_sil
 ) -> None:
     folder = tmp_path / "pipelines"
     flags = ("--auto-scale-enabled=true", "--auto-scale-interval-seconds=5")
-    operator, world = await piped_world(own_operator, kube, view, pulsar, folder, *flags, intervalSeconds=2)
+    operator, world = await piped_world(own_operator, kube, view, pulsar, folder, *flags, intervalSeconds=5)
     connection = await world.get(CONNECTIONS, "pulsar")
     await world.apply(manifests.topic("busy", f"{world.pulsar_namespace}/busy", autoScale=POLICY))
     await world.until_ready("busy")

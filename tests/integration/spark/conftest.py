@@ -10,7 +10,7 @@ from dev.access import PulsarAccess
 from segment_load.broker_access import BrokerAccess
 from segment_load.record_sink import RecordTopic
 from segment_load.stream import StreamSettings
-from tests.support.load_pipeline import Pipeline, Segments
+from tests.support.load_pipeline import INTERVAL_SECONDS, Pipeline, Segments
 from tests.support.pulsar_view import PulsarView
 from tests.support.spark import spark
 from tests.support.world_making import random_name
@@ -42,6 +42,7 @@ async def pipeline(
     spark: SparkSession, access: BrokerAccess, namespace: str, pulsar: PulsarAccess, tmp_path: Path
 ) -> AsyncIterator[Pipeline]:
     topic = RecordTopic(f"persistent://{namespace}/records", pulsar.service_url, access.token_file)
-    made = Pipeline(spark, StreamSettings(access, topic, str(tmp_path / "load"), interval_seconds=2.0), pulsar)
+    settings = StreamSettings(access, topic, str(tmp_path / "load"), interval_seconds=INTERVAL_SECONDS)
+    made = Pipeline(spark, settings, pulsar)
     yield made
     await made.stop()

@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from segment_load.broker_access import BrokerAccess
 from segment_load.broker_source import SOURCE
 from segment_load.record_sink import RecordTopic
 from segment_load.stream import StreamSettings
-from tests.support.load_pipeline import FOREIGN, Pipeline, Segments, start_job
+from tests.support.load_pipeline import FOREIGN, INTERVAL_SECONDS, Pipeline, Segments, start_job
 from tests.support.pulsar_view import PulsarView
 from tests.support.waiting import eventually
 from tests.support.world_making import random_name
@@ -108,15 +109,17 @@ async def test_the_job_goes_on_after_a_kill_and_ends_well_when_told_to(
     pipeline: Pipeline, segments: Segments, pulsar: PulsarAccess
 ) -> None:
     name = await segments.make(1)
-    process = await start_job(pipeline.settings)
+    # So far apart that a start is over before looks count as broken off.
+    settings = replace(pipeline.settings, interval_seconds=15.0)
+    process = await start_job(settings)
     try:
         await pipeline.until_told(name)
         process.kill()
         await process.wait()
         _, before = await pipeline.table()
         assert before is not None
-        process = await start_job(pipeline.settings, stderr=asyncio.subprocess.PIPE)
-        found, _ = await pipeline.until_pulse_after(before.at_ms + 2_000)
+        process = await start_job(settings, stderr=asyncio.subprocess.PIPE)
+        found, _ = await pipeline.until_pulse_after(before.at_ms)
         assert found[name].rates is not None, "the checkpoint tells that it counts already"
         process.terminate()
         _, errors = await asyncio.wait_for(process.communicate(), 30)
@@ -142,7 +145,8 @@ async def test_the_job_outlives_its_broker(
         segments = Segments(view, namespace, brokers.service_url, brokers.superuser_token)
         name = await segments.make(1)
         topic = RecordTopic(f"persistent://{namespace}/records", brokers.service_url, access.token_file)
-        pipeline = Pipeline(spark, StreamSettings(access, topic, str(tmp_path / "load")), brokers)
+        settings = StreamSettings(access, topic, str(tmp_path / "load"), interval_seconds=INTERVAL_SECONDS)
+        pipeline = Pipeline(spark, settings, brokers)
         process = await start_job(pipeline.settings)
         try:
             await pipeline.until_told(name)
