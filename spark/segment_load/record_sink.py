@@ -115,8 +115,8 @@ def compact(topic: RecordTopic, access: BrokerAccess) -> None:
     access.send("PUT", f"{topic.path}/compaction", allow=frozenset({409}))
 
 
-def write_strays(state: DataFrame, topic: RecordTopic, at_ms: int) -> None:
-    """Take away the records that nothing is known of, and those of a time to come. Raises SinkFailed.
+def write_strays(state: DataFrame, topic: RecordTopic, at_ms: int) -> int:
+    """Take away the records that nothing is known of, and those of a time to come; answers how many. Raises SinkFailed.
 
     The latter are of a clock that has gone back, and would be taken for newer than what is told now.
     """
@@ -124,7 +124,9 @@ def write_strays(state: DataFrame, topic: RecordTopic, at_ms: int) -> None:
     future = {segment for segment, record in records.items() if record.sampled_at_ms > at_ms}
     known = local_frame(state.sparkSession, [_row(*one, at_ms) for one in records.items()], STATE_SCHEMA)
     strays = known.join(state.where("not gone"), "segment", "left_anti").select("segment").collect()
-    _send(topic, ((segment, None) for segment in future.union(row["segment"] for row in strays)))
+    gone = future.union(row["segment"] for row in strays)
+    _send(topic, ((segment, None) for segment in gone))
+    return len(gone)
 
 
 def write(news: DataFrame, topic: RecordTopic, at_ms: int) -> None:
@@ -251,17 +253,20 @@ class PulseWriter:
         self._producer: pulsar.Producer | None = None
         self._last: pulsar.MessageId | None = None
         self._mark = ""
+        self._messages = 0
 
     def mark(self) -> None:
         """Mark the topic as it is now, before all that is known is told to it. Raises BrokerSilent."""
         self._mark, self._last = uuid.uuid4().hex, None
         self._access.send("PUT", f"{self._topic.path}/properties", {_MARK: self._mark})
+        self._messages = self._counted() or 0
 
     def is_last(self) -> bool:
-        """Whether the topic is as it was marked, and its last message the last pulse of this writer.
+        """Whether the topic is as it was marked, its last message the last pulse of this writer, and all else ours.
 
         It is not if the topic was deleted, perhaps between the records of a batch and its pulse, which then made it
-        anew, or if somebody else has written to it: all is to be told anew then. Raises BrokerSilent.
+        anew, or if somebody else has written to it, perhaps while a batch was written: all is to be told anew then.
+        Raises BrokerSilent.
         """
         if self._last is None:
             return False
@@ -270,16 +275,29 @@ class PulseWriter:
             return False
         found = self._access.send("GET", f"{self._topic.path}/lastMessageId", allow=frozenset({404}))
         place = (found.get("ledgerId"), found.get("entryId")) if isinstance(found, dict) else None
-        return place == (self._last.ledger_id(), self._last.entry_id())
+        if place != (self._last.ledger_id(), self._last.entry_id()):
+            return False
+        counted = self._counted()
+        if counted is None or counted > self._messages:
+            return False
+        # Less than was sent: a broker has loaded the topic since, and counts from there.
+        self._messages = counted
+        return True
 
-    def write(self, pulse: Pulse) -> None:
-        """Write that a batch is done, after all of its records. Raises SinkFailed."""
+    def write(self, pulse: Pulse, records: int) -> None:
+        """Write that a batch is done, after all of its records. Raises SinkFailed.
+
+        Args:
+            pulse: of the batch.
+            records: how many messages were written since the topic was marked or since the pulse before.
+        """
         try:
             if self._producer is None:
                 self._producer = self._opened().create_producer(
                     self._topic.name, batching_enabled=False, send_timeout_millis=_SEND_SECONDS * 1000
                 )
             self._last = self._producer.send(encode_pulse(pulse), partition_key=PULSE)
+            self._messages += records + 1
         except pulsar.PulsarException as error:
             self.close()
             raise SinkFailed(f"{self._topic.name}: {error}") from None
@@ -289,6 +307,12 @@ class PulseWriter:
         client, self._client, self._producer, self._last = self._client, None, None, None
         if client is not None:
             client.close()
+
+    def _counted(self) -> int | None:
+        """How many messages the topic has taken since a broker loaded it; None if it is not there."""
+        found = self._access.send("GET", f"{self._topic.path}/stats", allow=frozenset({404}))
+        count = found.get("msgInCounter") if isinstance(found, dict) else None
+        return count if isinstance(count, int) else None
 
     def _opened(self) -> pulsar.Client:
         if self._client is None:

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from scalable_topics_operator.load.records import Pulse
@@ -27,6 +28,7 @@ _TIMES_SECONDS = 300.0
 _COMPACTION_SECONDS = 600.0
 _START_SECONDS = 120.0
 _LONGEST_REASON = 300
+_NEWS = "news or gone"
 
 
 class BatchFailed(Exception):
@@ -132,15 +134,21 @@ class LoadStream:
             state = store.read(batch_id) if store.has(batch_id) else self._work_out(store, batch, batch_id, look)
             # After a start, and when the topic is not as it was left, all that is known is told.
             is_whole = self._pulses.is_last()
+            strays = 0
             if not is_whole:
                 record_sink.prepare(settings.topic, settings.access)
                 self._pulses.mark()
-                record_sink.write_strays(state, settings.topic, at_ms)
-            record_sink.write(state.where("news or gone") if is_whole else state, settings.topic, at_ms)
-            segments = state.where("not gone").count()
+                strays = record_sink.write_strays(state, settings.topic, at_ms)
+            record_sink.write(state.where(_NEWS) if is_whole else state, settings.topic, at_ms)
+            (counts,) = state.agg(
+                F.count_if(F.expr(_NEWS)).alias("news"),
+                F.count_if(F.expr("not gone")).alias("segments"),
+                F.count("*").alias("all"),
+            ).collect()
         finally:
             batch.unpersist()
-        self._pulses.write(Pulse(at_ms, look.times.unseen_seconds, self._is_settled(look), segments, silent))
+        pulse = Pulse(at_ms, look.times.unseen_seconds, self._is_settled(look), counts["segments"], silent)
+        self._pulses.write(pulse, strays + counts["news" if is_whole else "all"])
         if self._history is not None:
             # After all that controllers wait for.
             self._history.add(batch_id)
