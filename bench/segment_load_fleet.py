@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-PERIOD_SECONDS = 30
+PERIOD_SECONDS = 60
 _SEGMENTS_A_TOPIC = 8
 _TOPICS_A_BUNDLE = 10
 _HEADROOM = 1.5

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from scalable_topics_operator.autoscale.config import AutoScaleConfig
 from scalable_topics_operator.autoscale.load import MATERIAL_CHANGE
 from scalable_topics_operator.load.statistics import StatisticsTimes
+from segment_load.frames import local_frame
 
 RATES = ("msg_rate_in", "bytes_rate_in", "msg_rate_out", "bytes_rate_out")
 STATE_SCHEMA = (
@@ -89,15 +90,20 @@ def advance(segments: DataFrame, known: DataFrame, thresholds: DataFrame, look: 
     period_ms = int(look.times.period_seconds * 1000)
     unseen_ms = int(look.times.unseen_seconds * 1000)
     most_gap_ms = int(look.times.most_gap_seconds(look.interval_seconds) * 1000)
-    at, col = F.lit(look.at_ms), F.col
+    col = F.col
+    # A column and no literal: Spark writes literals into the code it makes, which Java would compile for every batch.
+    at, clock = col("at_ms"), local_frame(segments.sparkSession, [(look.at_ms,)], "at_ms bigint")
     split, merge = (F.array(*map(F.lit, rates.values)) for rates in (_DEFAULTS.split, _DEFAULTS.merge))
     # While any broker is silent, what the others do not have may be there, and will not be shown at once afterwards.
     hidden = F.lit(len(look.silent) > 0)
-    joined = segments.alias("now").join(
-        known.where("not gone").alias("was"), col("now.segment") == col("was.segment"), "full_outer"
+    joined = (
+        segments.alias("now")
+        .join(known.where("not gone").alias("was"), col("now.segment") == col("was.segment"), "full_outer")
+        .crossJoin(F.broadcast(clock))
     )
     # Step by step, as each column is worked out once so, and not again for every one that is made of it.
     stays = joined.select(
+        at,
         F.coalesce("now.segment", "was.segment").alias("segment"),
         col("now.segment").isNotNull().alias("present"),
         col("was.segment").isNull().alias("new"),
