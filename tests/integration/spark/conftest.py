@@ -38,10 +38,14 @@ async def segments(view: PulsarView, namespace: str, pulsar: PulsarAccess) -> As
 
 
 @pytest.fixture
+def topic(namespace: str, pulsar: PulsarAccess, access: BrokerAccess) -> RecordTopic:
+    return RecordTopic(f"persistent://{namespace}/records", pulsar.service_url, access.token_file)
+
+
+@pytest.fixture
 async def pipeline(
-    spark: SparkSession, access: BrokerAccess, namespace: str, pulsar: PulsarAccess, tmp_path: Path
+    spark: SparkSession, access: BrokerAccess, topic: RecordTopic, pulsar: PulsarAccess, tmp_path: Path
 ) -> AsyncIterator[Pipeline]:
-    topic = RecordTopic(f"persistent://{namespace}/records", pulsar.service_url, access.token_file)
     settings = StreamSettings(access, topic, str(tmp_path / "load"), interval_seconds=INTERVAL_SECONDS)
     made = Pipeline(spark, settings, pulsar)
     yield made

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
-from dev.access import PulsarAccess
 from scalable_topics_operator.load.records import Pulse
 from segment_load import record_sink
 from segment_load.broker_access import BrokerAccess
 from segment_load.record_sink import PulseWriter, RecordTopic
 from tests.support.load_pipeline import FOREIGN, Segments
 from tests.support.pulsar_view import PulsarView
-
-
-@pytest.fixture
-def topic(namespace: str, pulsar: PulsarAccess, access: BrokerAccess) -> RecordTopic:
-    return RecordTopic(f"persistent://{namespace}/records", pulsar.service_url, access.token_file)
 
 
 async def test_what_somebody_else_writes_is_noticed_at_any_moment(
