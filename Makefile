@@ -195,5 +195,5 @@ $(ENVIRONMENT): pyproject.toml uv.lock
 	        "$(CACHE)/uv/bin/python" -m pip install --quiet uv; \
 	    fi; \
 	fi; \
-	"$$uv" sync --quiet --frozen --extra operator --extra dev
+	"$$uv" sync --quiet --locked --extra operator --extra dev
 	@touch $@
