@@ -88,11 +88,15 @@ test-spark: $(ENVIRONMENT) ## Tests of the load pipeline on real Spark and a rea
 
 .PHONY: test-node
 test-node: $(ENVIRONMENT) ## The load pipeline in pods of a real node, run by the spark-operator (as root; not part of test)
-	$(PYTHON) -m dev run --brokers 1 --node -- $(PYTEST) tests/integration/node -m node
+	$(PYTHON) -m dev run --brokers 1 --spark -- $(PYTEST) tests/integration/node -m node
 
 .PHONY: build-node
 build-node: $(ENVIRONMENT) ## Build and fetch what a node is made of, too (once a machine, 13 minutes of processor time)
-	$(PYTHON) -m dev build --node
+	$(PYTHON) -m dev build --spark
+
+.PHONY: image
+image: $(ENVIRONMENT) ## The images, by Docker or podman, and what is in them in dist/ (BASE_IMAGE=, local makes one here)
+	$(PYTHON) -m dev image $(if $(BASE_IMAGE),--base $(BASE_IMAGE))
 
 .PHONY: bench
 bench: $(ENVIRONMENT) ## Measurements, on a cluster of their own (BROKERS=, PROFILE=)
@@ -155,7 +159,7 @@ show-pipeline: $(ENVIRONMENT) ## Topics follow a pipeline on Spark, and all that
 
 .PHONY: show-pipeline-pods
 show-pipeline-pods: $(ENVIRONMENT) ## The same by driver and executor pods of a real node, as root
-	$(PYTHON) -m dev run --brokers 1 --node -- $(LONG) tests/long/test_pipeline_pods.py
+	$(PYTHON) -m dev run --brokers 1 --spark -- $(LONG) tests/long/test_pipeline_pods.py
 
 .PHONY: show-recorded-load
 show-recorded-load: $(ENVIRONMENT) ## An hour of load, recorded by a pipeline, and the reports on it (RECORD_SECONDS=)

@@ -1,9 +1,10 @@
-"""The command line of the local cluster: `python -m dev up`, `down`, `status`, `run`, `build`, `demo`."""
+"""The command line of the local cluster: `python -m dev up`, `down`, `status`, `run`, `build`, `image`, `demo`."""
 
 import argparse
 import importlib
 import sys
 import time
+from pathlib import Path
 
 from dev import artifacts, prerequisites
 from dev.access import existing_cluster
@@ -11,6 +12,8 @@ from dev.broker_settings import Profile
 from dev.cache import cache_root
 from dev.console import say
 from dev.errors import DevError
+from dev.images.command import make_images
+from dev.images.project import TARGETS
 from dev.instance import LocalCluster, Shape, pulsar_jvm
 from dev.node.node import NodeArtifacts
 from dev.run import run_with_cluster
@@ -87,13 +90,19 @@ def build(arguments: argparse.Namespace) -> int:
     jvm = pulsar_jvm(cache_root())
     print(f"Pulsar jars: {jvm.jars}")
     print(f"Java: {jvm.executable} {' '.join(jvm.options)}")
-    if arguments.node:
+    if arguments.node or arguments.spark:
         print(f"container runtime: {prerequisites.node_tools().containerd}")
-        made = NodeArtifacts.made()
+        made = NodeArtifacts.made(spark=arguments.spark)
         print(f"node programs: {made.programs}")
-        print(f"spark-operator: {made.spark_operator}")
-        print(f"image of the pipeline: {made.pipeline.name}")
+        if made.spark:
+            print(f"spark-operator: {made.spark.operator}")
+            print(f"image of the pipeline: {made.spark.pipeline_image}")
     return 0
+
+
+def image(arguments: argparse.Namespace) -> int:
+    """Build the images and write what is in them."""
+    return make_images(arguments.target or TARGETS, arguments.base, arguments.bills)
 
 
 def demo(arguments: argparse.Namespace) -> int:
@@ -103,7 +112,12 @@ def demo(arguments: argparse.Namespace) -> int:
 
 
 def _shape(arguments: argparse.Namespace) -> Shape:
-    return Shape(brokers=arguments.brokers, profile=arguments.profile, node=arguments.node)
+    return Shape(
+        brokers=arguments.brokers,
+        profile=arguments.profile,
+        node=arguments.node or arguments.spark,
+        spark=arguments.spark,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -113,8 +127,9 @@ def _parser() -> argparse.ArgumentParser:
     named = argparse.ArgumentParser(add_help=False)
     named.add_argument("--name", default="default", help="which instance (default: %(default)s)")
     shaped = argparse.ArgumentParser(add_help=False)
-    shaped.add_argument("--brokers", type=int, choices=(1, 2), default=1, help="number of brokers")
+    shaped.add_argument("--brokers", type=int, choices=(0, 1, 2), default=1, help="number of brokers")
     shaped.add_argument("--node", action="store_true", help="with a real node that runs pods (as root)")
+    shaped.add_argument("--spark", action="store_true", help="with a node and a spark-operator")
     shaped.add_argument("--profile", type=Profile, choices=list(Profile), default=Profile.ORDINARY)
 
     up_parser = commands.add_parser("up", parents=[named, shaped], help="start an instance")
@@ -130,7 +145,13 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("clean", help="stop every instance and remove it with its logs").set_defaults(action=clean)
     build_parser = commands.add_parser("build", help="build and fetch what instances run")
     build_parser.add_argument("--node", action="store_true", help="also what a node is made of")
+    build_parser.add_argument("--spark", action="store_true", help="also what runs SparkApplications on it")
     build_parser.set_defaults(action=build)
+    image_parser = commands.add_parser("image", help="build the images of this tree, and tell what is in them")
+    image_parser.add_argument("--target", action="append", choices=TARGETS, help="these only (default: all)")
+    image_parser.add_argument("--base", metavar="IMAGE", help="`local` makes one here (default: the Dockerfile's)")
+    image_parser.add_argument("--bills", type=Path, default=Path("dist"), help="where bills of materials go (dist)")
+    image_parser.set_defaults(action=image)
     demo_parser = commands.add_parser("demo", help="run the demonstration")
     demo_parser.add_argument("--replicas", type=int, choices=(1, 2, 3), default=3, help="of the operator")
     demo_parser.set_defaults(action=demo)

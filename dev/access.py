@@ -116,12 +116,12 @@ class NodeAccess:
     """A real node, which runs pods.
 
     Attributes:
-        pipeline_image: name of the image of the load pipeline, which the node has.
+        pipeline_image: name of the image of the load pipeline; None where the node has none.
         shared_directory: a folder of the node that every pod may mount and write to.
         network: file of the network that the whole instance is in, for `nsenter --net`.
     """
 
-    pipeline_image: str
+    pipeline_image: str | None
     shared_directory: Path
     network: Path
 
@@ -129,18 +129,15 @@ class NodeAccess:
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "NodeAccess":
         """Read what `environment` describes."""
         return cls(
-            pipeline_image=_variable(environment, NODE_IMAGE),
+            pipeline_image=environment.get(NODE_IMAGE),
             shared_directory=Path(_variable(environment, NODE_SHARED_DIRECTORY)),
             network=Path(_variable(environment, NODE_NETWORK)),
         )
 
     def environment(self) -> dict[str, str]:
         """Return the variables that describe this node."""
-        return {
-            NODE_IMAGE: self.pipeline_image,
-            NODE_SHARED_DIRECTORY: str(self.shared_directory),
-            NODE_NETWORK: str(self.network),
-        }
+        described = {NODE_SHARED_DIRECTORY: str(self.shared_directory), NODE_NETWORK: str(self.network)}
+        return described | ({NODE_IMAGE: self.pipeline_image} if self.pipeline_image else {})
 
 
 def existing_cluster(environment: Mapping[str, str] = os.environ) -> bool:

@@ -45,22 +45,27 @@ class Shape:
         brokers: number of brokers, 0 to 2. Two share a ZooKeeper and a bookie; one is a standalone.
         profile: settings of the brokers.
         node: whether there is a real node, with all of the instance in a network of its own.
+        spark: whether that node runs SparkApplications: it has a spark-operator and the image of the pipeline.
     """
 
     kubernetes: bool = True
     brokers: int = 1
     profile: Profile = Profile.ORDINARY
     node: bool = False
+    spark: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.brokers <= brokers.MAXIMUM_BROKERS:
             raise DevError(f"an instance has 0 to {brokers.MAXIMUM_BROKERS} brokers, not {self.brokers}")
         if self.node and not self.kubernetes:
             raise DevError("a node needs a control plane")
+        if self.spark and not self.node:
+            raise DevError("SparkApplications need a node")
 
     def __str__(self) -> str:
         control_plane = "a control plane" if self.kubernetes else "no control plane"
         control_plane += " with a node" if self.node else ""
+        control_plane += " and a spark-operator" if self.spark else ""
         return f"{control_plane} and {self.brokers} broker(s), profile {self.profile}"
 
     def port_names(self) -> list[str]:
@@ -85,8 +90,8 @@ class InstanceState:
             return None
         shape = content["shape"]
         profile = Profile(shape["profile"])
-        node = shape.get("node", False)
-        return cls(Shape(shape["kubernetes"], shape["brokers"], profile, node), content["ports"])
+        node, spark = shape.get("node", False), shape.get("spark", False)
+        return cls(Shape(shape["kubernetes"], shape["brokers"], profile, node, spark), content["ports"])
 
     def write(self, file: Path) -> None:
         """Write the state file in one step."""
@@ -298,11 +303,11 @@ class LocalCluster:
 
     def _start_with_node(self, starts: list[Callable[[], None]]) -> None:
         # Whatever is to be built or fetched is so before the network without a way out is entered.
-        node, made = self.node, NodeArtifacts.made()
+        node, made = self.node, NodeArtifacts.made(spark=self.shape.spark)
         node.network.create()
         with node.network.entered():
             self._start_together([*starts, lambda: node.prepare(made)])
-            node.join(self.kubernetes, made.spark_operator)
+            node.join(self.kubernetes, made)
 
     def _start_together(self, starts: list[Callable[[], None]]) -> None:
         with ThreadPoolExecutor() as pool:

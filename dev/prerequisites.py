@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from dev.cache import cache_root
 from dev.console import say
 from dev.errors import DevError
 
@@ -102,12 +101,12 @@ def mmdebstrap() -> Path:
     return _require(lambda: _on_path("mmdebstrap"), "mmdebstrap", "to make images of Debian", "mmdebstrap")
 
 
-def uv() -> Path:
-    """Return the `uv` command: from the PATH, else the one that `make` has put into the cache."""
-    found = _on_path("uv") or _executable(cache_root() / "uv" / "bin" / "uv")
-    if found is None:
-        raise DevError("uv is needed to put Python packages into images: install it (pip install uv)")
-    return found
+def container_engine() -> Path:
+    """Return `docker` if its daemon answers, else `podman`."""
+    docker = _on_path("docker")
+    if docker is not None and _succeeds([str(docker), "version"]):
+        return docker
+    return _require(lambda: _on_path("podman"), "Docker (running) or podman", "to build images", "podman")
 
 
 def node_tools() -> NodeTools:
@@ -201,6 +200,10 @@ def _output(command: list[str]) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout + done.stderr
+
+
+def _succeeds(command: list[str]) -> bool:
+    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
 
 
 def _can_install() -> bool:

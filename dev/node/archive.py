@@ -43,13 +43,8 @@ class Image:
     user: str = "0:0"
     directory: str = "/"
 
-    def write(self, stream: IO[bytes], without: Sequence[Path] = ()) -> None:
-        """Write it as an archive in the layout of the Open Container Initiative.
-
-        Args:
-            stream: where to.
-            without: layers that the reader has already.
-        """
+    def write(self, stream: IO[bytes]) -> None:
+        """Write it as an archive in the layout of the Open Container Initiative."""
         digests = [(layer / DIGEST_FILE).read_text() for layer in self.layers]
         configuration = self._configuration(digests)
         sizes = [(layer / LAYER_FILE).stat().st_size for layer in self.layers]
@@ -60,8 +55,7 @@ class Image:
         with tarfile.open(fileobj=stream, mode="w|") as archive:
             add_file(archive, "oci-layout", _json({"imageLayoutVersion": "1.0.0"}))
             for layer, digest in zip(self.layers, digests, strict=True):
-                if layer not in without:
-                    archive.add(layer / LAYER_FILE, arcname=f"{BLOBS}/{digest}")
+                archive.add(layer / LAYER_FILE, arcname=f"{BLOBS}/{digest}")
             for content in (configuration, manifest):
                 add_file(archive, f"{BLOBS}/{hashlib.sha256(content).hexdigest()}", content)
             add_file(archive, "index.json", _json({"schemaVersion": 2, "manifests": [index]}))
@@ -88,17 +82,6 @@ def add_file(archive: tarfile.TarFile, name: str, content: bytes, mode: int = 0o
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode = len(content), mode
     archive.addfile(entry, io.BytesIO(content))
-
-
-def add_tree(archive: tarfile.TarFile, directory: Path, name: str) -> None:
-    """Add a directory to a layer as root's, whoever owns it here."""
-
-    def of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-        entry.uid = entry.gid = 0
-        entry.uname = entry.gname = ""
-        return entry
-
-    archive.add(directory, arcname=name, filter=of_root)
 
 
 def finish_layer(directory: Path) -> None:

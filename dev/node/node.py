@@ -1,4 +1,4 @@
-"""The one node of an instance: container runtime, kubelet, service addresses, names, and the spark-operator."""
+"""The one node of an instance: container runtime, kubelet, service addresses, names; maybe the spark-operator."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,19 +6,22 @@ from typing import Self
 
 import yaml
 
+from dev import prerequisites
 from dev.access import NodeAccess
 from dev.console import say
 from dev.errors import DevError
+from dev.images.base import local_base
+from dev.images.engine import Engine
+from dev.images.project import tree_image
 from dev.kubernetes import CLUSTER_DOMAIN, Kubernetes
 from dev.node.archive import Image
 from dev.node.artifacts import node_programs, spark_operator
 from dev.node.cgroups import ControlGroups
-from dev.node.image import base_image, pause_image, pipeline_image
 from dev.node.network import NODE_ADDRESS, Network
+from dev.node.pause_image import pause_image
 from dev.node.runtime import Runtime
 from dev.node.spark_operator import PROCESS as SPARK_OPERATOR
 from dev.node.spark_operator import SparkOperator
-from dev.node.store import image_store
 from dev.processes import ProcessTable
 
 NODE_NAME = "node"
@@ -44,29 +47,39 @@ CORE_FILE = """\
 
 
 @dataclass(frozen=True, slots=True)
+class SparkArtifacts:
+    """What runs SparkApplications.
+
+    Attributes:
+        operator: directory of the spark-operator.
+        engine: has the image.
+        pipeline_image: name of the image of the pipeline as it is in this tree.
+    """
+
+    operator: Path
+    engine: Engine
+    pipeline_image: str
+
+
+@dataclass(frozen=True, slots=True)
 class NodeArtifacts:
     """What a node is made of.
 
     Attributes:
         programs: directory of `NODE_PROGRAMS`.
-        spark_operator: directory of the spark-operator.
-        store: of images that every node begins with.
-        base: the one in it that the pipeline's image is built upon.
-        pipeline: the image of the pipeline.
+        pause: the image that every pod needs.
+        spark: what runs SparkApplications; None where nobody asks for that.
     """
 
     programs: Path
-    spark_operator: Path
-    store: Path
-    base: Image
-    pipeline: Image
+    pause: Image
+    spark: SparkArtifacts | None
 
     @classmethod
-    def made(cls) -> Self:
+    def made(cls, *, spark: bool) -> Self:
         """Build and fetch what is not in the cache."""
-        base = base_image()
-        store = image_store(pause_image(), base)
-        return cls(node_programs(), spark_operator(), store, base, pipeline_image())
+        prerequisites.node_tools()
+        return cls(node_programs(), pause_image(), _spark_artifacts() if spark else None)
 
 
 class Node:
@@ -87,7 +100,8 @@ class Node:
     @property
     def access(self) -> NodeAccess:
         """What is to be known to run pods on it, once it is prepared."""
-        return NodeAccess(self._pipeline_name.read_text(), self._shared, self.network.file)
+        image = self._pipeline_name.read_text() if self._pipeline_name.exists() else None
+        return NodeAccess(image, self._shared, self.network.file)
 
     def prepare(self, artifacts: NodeArtifacts) -> None:
         """Start the container runtime, unless it is running, and give it its images. Within the network."""
@@ -98,19 +112,25 @@ class Node:
         # Whoever stops it may have another tree, of which other programs and another image would be made.
         self._programs.unlink(missing_ok=True)
         self._programs.symlink_to(artifacts.programs)
-        self._runtime.seed(artifacts.store)
         self._runtime.start()
-        self._runtime.load(artifacts.pipeline, over=artifacts.base)
-        self._pipeline_name.write_text(artifacts.pipeline.name)
+        self._runtime.load(artifacts.pause.name, artifacts.pause.write)
+        if artifacts.spark:
+            self.load(artifacts.spark.engine, artifacts.spark.pipeline_image)
+            self._pipeline_name.write_text(artifacts.spark.pipeline_image)
 
-    def join(self, kubernetes: Kubernetes, spark_operator: Path) -> None:
+    def load(self, engine: Engine, image: str) -> None:
+        """Have an image of Docker's or podman's for pods, unless it is there already. Raises DevError."""
+        self._runtime.load(image, lambda stream: engine.save(image, stream))
+
+    def join(self, kubernetes: Kubernetes, artifacts: NodeArtifacts) -> None:
         """Make it a node of a running control plane, and start what else pods need. Within the network."""
         self._start_scheduler(kubernetes)
         self._start_names(kubernetes)
         self._start_kubelet(kubernetes)
         self._start_proxy(kubernetes)
         self._processes.wait_until("kubelet", lambda: _is_ready(kubernetes), READY_TIMEOUT_SECONDS)
-        SparkOperator(spark_operator, kubernetes, self._processes).start()
+        if artifacts.spark:
+            SparkOperator(artifacts.spark.operator, kubernetes, self._processes).start()
 
     def stop(self) -> None:
         """Stop it: no pod, process, mount or control group is left. Harmless when it is not running."""
@@ -216,6 +236,11 @@ class Node:
     @property
     def _shared(self) -> Path:
         return self._directory / "shared"
+
+
+def _spark_artifacts() -> SparkArtifacts:
+    engine = Engine.found()
+    return SparkArtifacts(spark_operator(), engine, tree_image(engine, "spark", local_base(engine)))
 
 
 def _is_ready(kubernetes: Kubernetes) -> bool:

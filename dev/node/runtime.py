@@ -2,22 +2,21 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from dev import prerequisites
 from dev.errors import DevError
-from dev.node.archive import Image
-from dev.node.image import PAUSE_IMAGE
+from dev.node.pause_image import PAUSE_IMAGE
 from dev.processes import ProcessTable
 
 PROCESS = "containerd"
 ROOT = "root"
 READY_TIMEOUT_SECONDS = 60
-COPY_TIMEOUT_SECONDS = 600
 COMMAND_TIMEOUT_SECONDS = 60
 POD_RANGE = "10.244.0.0/24"
 # Each shim serves at a socket outside of containerd's folders, and one that is killed leaves it.
@@ -87,42 +86,24 @@ class Runtime:
         self._processes.start(PROCESS, [str(tools.containerd), "--config", str(settings)])
         self._processes.wait_until(PROCESS, lambda: self._ctr("version") == 0, READY_TIMEOUT_SECONDS)
 
-    def seed(self, store: Path) -> None:
-        """Begin with the images of another runtime that is stopped, unless there are some already.
-
-        Its files are shared and not copied where they may be: layers never change. Its records do.
-        """
-        if self._root.exists():
-            return
-        self._directory.mkdir(parents=True, exist_ok=True)
-        source = store / ROOT
-        if not _copy(source, self._root, "--link"):
-            shutil.rmtree(self._root, ignore_errors=True)
-            if not _copy(source, self._root, "--reflink=auto"):
-                raise DevError(f"the images in {source} could not be copied to {self._root}")
-        for records in source.rglob("*.db"):
-            own = self._root / records.relative_to(source)
-            own.unlink()
-            shutil.copy2(records, own)
-
-    def load(self, image: Image, over: Image | None = None) -> None:
+    def load(self, name: str, write: Callable[[IO[bytes]], None]) -> None:
         """Have an image for pods, unless it is there already.
 
         Args:
-            image: what to load.
-            over: an image that is there, whose layers are not sent again.
+            name: of the image, with its tag.
+            write: writes its archive.
 
         Raises:
             DevError: it could not be loaded.
         """
         listed = subprocess.run(
-            self._command("images", "list", "--quiet", f"name=={image.name}"),
+            self._command("images", "list", "--quiet", f"name=={name}"),
             capture_output=True,
             text=True,
             timeout=COMMAND_TIMEOUT_SECONDS,
             check=False,
         )
-        if image.name in listed.stdout.split():
+        if name in listed.stdout.split():
             return
         command = self._command("images", "import", "-")
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -130,10 +111,10 @@ class Runtime:
         assert child.stderr is not None
         with child:
             with suppress(BrokenPipeError), child.stdin as stream:
-                image.write(stream, without=over.layers if over else ())
+                write(stream)
             errors = child.stderr.read().decode(errors="replace").strip()
         if child.returncode != 0:
-            raise DevError(f"image {image.name} could not be imported: {errors}")
+            raise DevError(f"image {name} could not be imported: {errors}")
 
     def remove_pods(self, program: Path) -> None:
         """End and remove all pods, by the program that asks the runtime for it. Raises DevError."""
@@ -192,8 +173,3 @@ class Runtime:
     def _command(self, *arguments: str) -> list[str]:
         ctr = prerequisites.node_tools().containerd.with_name("ctr")
         return [str(ctr), "--address", str(self._socket), "--namespace", "k8s.io", *arguments]
-
-
-def _copy(source: Path, target: Path, option: str) -> bool:
-    command = ["cp", "--archive", option, str(source), str(target)]
-    return subprocess.run(command, capture_output=True, timeout=COPY_TIMEOUT_SECONDS, check=False).returncode == 0

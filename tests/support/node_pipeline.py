@@ -44,7 +44,7 @@ def application_settings(node: NodeAccess) -> Manifest:
     """`spec.load.sparkApplication` for pods that share two cores with brokers and tests."""
     little = {f"spark.kubernetes.{pod}.request.cores": "100m" for pod in ("driver", "executor")}
     return {
-        "image": node.pipeline_image,
+        "image": _required(node.pipeline_image),
         "imagePullPolicy": "Never",
         "serviceAccount": SERVICE_ACCOUNT,
         "folder": "/pipelines",
@@ -53,6 +53,11 @@ def application_settings(node: NodeAccess) -> Manifest:
         "executor": {"memory": "640m", "cores": 1},
         "sparkConf": little,
     }
+
+
+def _required(image: str | None) -> str:
+    assert image is not None, "this node has no image of the pipeline: start it with --spark"
+    return image
 
 
 def _shared_folder(node: NodeAccess, namespace: str) -> Path:

@@ -6,24 +6,21 @@ import json
 import tarfile
 from pathlib import Path
 
-from dev.node.archive import LAYER_FILE, Image, add_file, add_tree, finish_layer
+from dev.node.archive import LAYER_FILE, Image, add_file, finish_layer
 
 
 def layer(directory: Path, name: str, content: bytes) -> Path:
     made = directory / name
-    tree = made / "tree"
-    tree.mkdir(parents=True)
-    (tree / "file").write_bytes(content)
+    made.mkdir()
     with tarfile.open(made / LAYER_FILE, "w") as archive:
         add_file(archive, "program", content, mode=0o755)
-        add_tree(archive, tree, "usr/share/tree")
     finish_layer(made)
     return made
 
 
-def written(image: Image, without: list[Path]) -> dict[str, bytes]:
+def written(image: Image) -> dict[str, bytes]:
     stream = io.BytesIO()
-    image.write(stream, without)
+    image.write(stream)
     stream.seek(0)
     with tarfile.open(fileobj=stream) as archive:
         content = {member.name: archive.extractfile(member) for member in archive}
@@ -37,7 +34,7 @@ def digest(content: bytes) -> str:
 def test_an_archive_holds_layers_in_order_under_their_true_digests(tmp_path: Path) -> None:
     layers = [layer(tmp_path, "lower", b"1"), layer(tmp_path, "upper", b"2")]
     image = Image("localhost/x:1", layers, ["/program", "run"], {"A": "b"}, user="7:0", directory="/home")
-    files = written(image, [])
+    files = written(image)
     blobs = {f"sha256:{name.rpartition('/')[2]}": file for name, file in files.items() if name.startswith("blobs/")}
     assert all(digest(file) == name for name, file in blobs.items())
     (index,) = json.loads(files["index.json"])["manifests"]
@@ -53,19 +50,7 @@ def test_an_archive_holds_layers_in_order_under_their_true_digests(tmp_path: Pat
     assert "A=b" in told["config"]["Env"]
 
 
-def test_layers_that_the_reader_has_are_named_and_left_out(tmp_path: Path) -> None:
-    lower, upper = layer(tmp_path, "lower", b"1"), layer(tmp_path, "upper", b"2")
-    image = Image("localhost/x:1", [lower, upper], ["/program"])
-    whole, rest = written(image, []), written(image, [lower])
-    assert whole["index.json"] == rest["index.json"]
-    (left_out,) = set(whole) - set(rest)
-    assert whole[left_out] == (lower / LAYER_FILE).read_bytes()
-
-
-def test_files_of_a_layer_are_roots_whoever_made_them(tmp_path: Path) -> None:
-    made = layer(tmp_path, "layer", b"1")
-    with tarfile.open(made / LAYER_FILE) as archive:
-        entries = {member.name: member for member in archive}
-    assert set(entries) == {"program", "usr/share/tree", "usr/share/tree/file"}
-    assert {(member.uid, member.gid, member.uname) for member in entries.values()} == {(0, 0, "")}
-    assert entries["program"].mode == 0o755
+def test_files_of_a_layer_are_roots(tmp_path: Path) -> None:
+    with tarfile.open(layer(tmp_path, "layer", b"1") / LAYER_FILE) as archive:
+        (entry,) = archive
+    assert (entry.uid, entry.gid, entry.uname, entry.mode) == (0, 0, "", 0o755)

@@ -87,8 +87,9 @@ def pod(name: str, image: str, *command: str) -> dict[str, Any]:
 @pytest.mark.parametrize("crashed", [(), ("kubelet", "containerd")], ids=["in good order", "after a crash"])
 def test_pods_run_cannot_leave_and_leave_nothing(local_cluster: Factory, crashed: tuple[str, ...]) -> None:
     before = traces()
-    cluster = local_cluster(Shape(brokers=0, node=True))
+    cluster = local_cluster(Shape(brokers=0, node=True, spark=True))
     image = cluster.node.access.pipeline_image
+    assert image is not None
     kubectl(cluster, "create", "secret", "generic", "words", "--from-literal=word=open")
     kubectl(cluster, "apply", "-f", "-", manifest=pod("looking", image, "python3", "-c", LOOK))
     kubectl(cluster, "apply", "-f", "-", manifest=pod("staying", image, "sleep", "1000"))

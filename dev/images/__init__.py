@@ -1,0 +1,1 @@
+"""The images of the operator and of the pipeline, built from the Dockerfile by Docker or podman."""
