@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from dev import artifacts, prerequisites
+from dev import artifacts, chart_tools, prerequisites
 from dev.access import existing_cluster
 from dev.broker_settings import Profile
 from dev.cache import cache_root
@@ -90,6 +90,8 @@ def build(arguments: argparse.Namespace) -> int:
     jvm = pulsar_jvm(cache_root())
     print(f"Pulsar jars: {jvm.jars}")
     print(f"Java: {jvm.executable} {' '.join(jvm.options)}")
+    print(f"helm: {chart_tools.helm()}")
+    print(f"kinds of others that the chart uses: {chart_tools.foreign_kinds()}")
     if arguments.node or arguments.spark:
         print(f"container runtime: {prerequisites.node_tools().containerd}")
         made = NodeArtifacts.made(spark=arguments.spark)

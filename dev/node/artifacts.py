@@ -1,9 +1,7 @@
 """The programs of a node, built from Go modules and cached: kubelet and its like, pause, the spark-operator."""
 
-import json
 import platform
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from dev import prerequisites
 from dev.artifacts import BUILD_FLAGS, link_flags
 from dev.cache import content_key, ensure
 from dev.console import say
-from dev.errors import DevError
+from dev.go_modules import download_module
 from dev.steps import run_step
 
 SOURCES = Path(__file__).parent
@@ -21,11 +19,9 @@ MULTI_CALL_BINARY = "node"
 NODE_PROGRAMS = ("kubelet", "kube-proxy", "kube-scheduler", "coredns", "remove-pods")
 SPARK_OPERATOR_MODULE = "github.com/kubeflow/spark-operator/v2"
 SPARK_OPERATOR_VERSION = "v2.4.0"
-# The checksum of the whole module, as `go.sum` has it: the version above is this content and no other.
 SPARK_OPERATOR_SUM = "h1:Bo5rz5dlhqYEa7e/TLtUEVXDMNRotnVaQ4VLCyeLeOc="
 SPARK_OPERATOR_CRDS = Path("charts") / "spark-operator-chart" / "crds"
 STATIC = {"CGO_ENABLED": "0"}
-DOWNLOAD_TIMEOUT_SECONDS = 600
 
 
 def node_programs() -> Path:
@@ -61,7 +57,7 @@ def _build_pause(into: Path) -> None:
 
 def _build_spark_operator(into: Path) -> None:
     say(f"node, 5 of 5: building the spark-operator {SPARK_OPERATOR_VERSION} (once a machine; 2 to 4 minutes)")
-    module = _download(f"{SPARK_OPERATOR_MODULE}@{SPARK_OPERATOR_VERSION}", SPARK_OPERATOR_SUM, into)
+    module = download_module(f"{SPARK_OPERATOR_MODULE}@{SPARK_OPERATOR_VERSION}", SPARK_OPERATOR_SUM, into)
     # The module cache is read-only, and its replacements of modules count in a main module alone.
     source = into / "source"
     shutil.copytree(module, source, copy_function=shutil.copyfile)
@@ -72,22 +68,6 @@ def _build_spark_operator(into: Path) -> None:
     for directory in (source, *source.rglob("*/")):
         directory.chmod(0o755)
     shutil.rmtree(source)
-
-
-def _download(module: str, checksum: str, directory: Path) -> Path:
-    """Fetch a module; answers its directory in the module cache. Raises DevError, also when it is not what it was."""
-    command = [str(prerequisites.go()), "mod", "download", "-json", module]
-    timeout = DOWNLOAD_TIMEOUT_SECONDS
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=timeout, check=False)
-    try:
-        found = json.loads(done.stdout)
-    except ValueError:
-        raise DevError(f"{module} cannot be fetched: {done.stderr.strip()}") from None
-    if "Error" in found:
-        raise DevError(f"{module} cannot be fetched: {found['Error']}")
-    if found["Sum"] != checksum:
-        raise DevError(f"{module} has the checksum {found['Sum']}, not {checksum}")
-    return Path(found["Dir"])
 
 
 def _go_build(name: str, directory: Path, output: Path, flags: Sequence[str], package: str) -> None:

@@ -1,0 +1,59 @@
+"""What the chart is made and tried with: helm, and the definitions of kinds of others that it has objects of."""
+
+import platform
+import shutil
+from pathlib import Path
+
+from dev import prerequisites
+from dev.artifacts import BUILD_FLAGS
+from dev.cache import content_key, ensure
+from dev.console import say
+from dev.go_modules import download_module
+from dev.steps import run_step
+
+HELM_SOURCES = Path(__file__).parent / "helm"
+HELM_PACKAGE = "helm.sh/helm/v3/cmd/helm"
+# Module, checksum, and the files of it.
+FOREIGN_KINDS = (
+    (
+        "github.com/prometheus-operator/prometheus-operator@v0.85.0",
+        "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s=",
+        (
+            "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
+            "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+        ),
+    ),
+    (
+        "github.com/cert-manager/cert-manager@v1.21.2",
+        "h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=",
+        ("deploy/crds/cert-manager.io_certificates.yaml",),
+    ),
+)
+
+
+def helm() -> Path:
+    """Return the program `helm`, built from the version that `helm/go.mod` names."""
+    inputs = [HELM_SOURCES / name for name in ("go.mod", "go.sum")]
+    flags = [*BUILD_FLAGS, "-ldflags", "-s -w"]
+    key = content_key(inputs, *flags, platform.machine())
+    return ensure("helm", key, lambda into: _build_helm(into, flags)) / "helm"
+
+
+def foreign_kinds() -> Path:
+    """Return a directory with the custom resource definitions of prometheus-operator and cert-manager that we use."""
+    facts = [fact for module, checksum, files in FOREIGN_KINDS for fact in (module, checksum, *files)]
+    return ensure("foreign-kinds", content_key([], *facts), _fetch_foreign_kinds)
+
+
+def _build_helm(into: Path, flags: list[str]) -> None:
+    say("building helm (once a machine; 2 to 4 minutes on two cores)")
+    command = [str(prerequisites.go()), "build", *flags, "-o", str(into / "helm"), HELM_PACKAGE]
+    run_step("helm-build", command, directory=HELM_SOURCES, environment={"CGO_ENABLED": "0"})
+
+
+def _fetch_foreign_kinds(into: Path) -> None:
+    say("fetching the definitions of kinds that the chart can make (once a machine; less than a minute)")
+    for module, checksum, files in FOREIGN_KINDS:
+        directory = download_module(module, checksum, into)
+        for file in files:
+            shutil.copyfile(directory / file, into / Path(file).name)
