@@ -11,6 +11,7 @@ from dev.access import existing_cluster
 from dev.broker_settings import Profile
 from dev.cache import cache_root
 from dev.console import say
+from dev.e2e import run_on_node
 from dev.errors import DevError
 from dev.images.command import make_images
 from dev.images.project import TARGETS
@@ -107,6 +108,11 @@ def image(arguments: argparse.Namespace) -> int:
     return make_images(arguments.target or TARGETS, arguments.base, arguments.bills)
 
 
+def e2e(arguments: argparse.Namespace) -> int:
+    """Run the end-to-end tests."""
+    return run_on_node(arguments.arguments, short=arguments.short)
+
+
 def demo(arguments: argparse.Namespace) -> int:
     """Run the demonstration."""
     code: int = importlib.import_module("dev.demo").main(arguments.replicas)
@@ -154,6 +160,10 @@ def _parser() -> argparse.ArgumentParser:
     image_parser.add_argument("--base", metavar="IMAGE", help="`local` makes one here (default: the Dockerfile's)")
     image_parser.add_argument("--bills", type=Path, default=Path("dist"), help="where bills of materials go (dist)")
     image_parser.set_defaults(action=image)
+    e2e_parser = commands.add_parser("e2e", help="run the end-to-end tests")
+    e2e_parser.add_argument("--short", action="store_true", help="without what takes minutes")
+    e2e_parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENTS", help="for pytest")
+    e2e_parser.set_defaults(action=e2e)
     demo_parser = commands.add_parser("demo", help="run the demonstration")
     demo_parser.add_argument("--replicas", type=int, choices=(1, 2, 3), default=3, help="of the operator")
     demo_parser.set_defaults(action=demo)

@@ -1,0 +1,95 @@
+"""`python -m dev e2e`: the end-to-end tests, on a node of this machine, on kind, or on a cluster that is given."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from dev import chart_tools
+from dev.console import say
+from dev.images.base import local_base
+from dev.images.engine import Engine
+from dev.images.project import tree_image
+from dev.images.pulsar_image import pulsar_image
+from dev.instance import LocalCluster, Shape
+from dev.kstatus_tool import kstatus
+
+REPOSITORY = Path(__file__).parents[1]
+NEXT_TAG = "next"
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """What pods of the tests run.
+
+    Attributes:
+        operator: the operator.
+        next_operator: the same under another tag, for an upgrade.
+        pulsar: a broker.
+        spark: the pipeline; empty where the short form runs without it.
+    """
+
+    operator: str
+    next_operator: str
+    pulsar: str
+    spark: str
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that name them."""
+        return {f"E2E_{each.name.upper()}_IMAGE": getattr(self, each.name) for each in fields(self)}
+
+    def names(self) -> list[str]:
+        """Return the names of those that there are."""
+        return [name for each in fields(self) if (name := getattr(self, each.name))]
+
+
+def run_on_node(arguments: Sequence[str], *, short: bool) -> int:
+    """Run the tests on a node of this machine and return the exit code. It takes root.
+
+    Args:
+        arguments: for pytest.
+        short: leave out what takes minutes: the pipeline on Spark, and everything marked `whole`.
+    """
+    engine = Engine.found()
+    images = _built(engine, local_base(engine), short=short)
+    programs = [chart_tools.helm().parent, kstatus().parent]
+    cluster = LocalCluster.private(Shape(brokers=0, node=True, spark=not short))
+    code = 1
+    try:
+        started = time.monotonic()
+        cluster.start()
+        for name in images.names():
+            cluster.node.load(engine, name)
+        say(f"a node with {len(images.names())} images is up after {time.monotonic() - started:.0f} s")
+        variables = cluster.environment() | images.environment()
+        variables["E2E_AUDIT_LOG"] = str(cluster.kubernetes.audit_log)
+        programs.append(cluster.kubernetes.kubectl.parent)
+        code = _run(cluster.command(_pytest(arguments, short=short)), variables, programs)
+    finally:
+        cluster.stop(keep_logs=code != 0)
+        if code != 0:
+            say(f"the servers' logs are in {cluster.logs}")
+    return code
+
+
+def _built(engine: Engine, base: str, *, short: bool) -> Images:
+    operator = tree_image(engine, "operator", base)
+    following = f"{operator.rpartition(':')[0]}:{NEXT_TAG}"
+    engine.tag(operator, following)
+    spark = "" if short else tree_image(engine, "spark", base)
+    return Images(operator, following, pulsar_image(engine, base), spark)
+
+
+def _pytest(arguments: Sequence[str], *, short: bool) -> list[str]:
+    chosen = ["-m", "not whole"] if short else []
+    # One cluster, which the tests change for each other: in the order in which they are written, one at a time.
+    return [sys.executable, "-m", "pytest", "tests/e2e", "-p", "no:randomly", "-n", "0", *chosen, *arguments]
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str], programs: Sequence[Path]) -> int:
+    path = os.pathsep.join((*map(str, programs), os.environ["PATH"]))
+    child = subprocess.run(command, cwd=REPOSITORY, env=os.environ | dict(variables) | {"PATH": path}, check=False)
+    return child.returncode
