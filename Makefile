@@ -12,6 +12,8 @@ PROFILE ?= ordinary
 UNIT_WORKERS ?= auto
 INTEGRATION_WORKERS ?= 2
 PYTEST_ARGUMENTS ?=
+# A chart holds all its files itself.
+CRD_FOLDERS := crds charts/scalable-topics/files/crds
 
 CACHE := $(or $(SCALABLE_TOPICS_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/scalable-topics)
 PYTHON := .venv/bin/python
@@ -58,7 +60,8 @@ lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PYTHON) -m scalable_topics_operator.generate --check --reference docs/reference crds
+	$(PYTHON) -m scalable_topics_operator.generate --check --reference docs/reference $(CRD_FOLDERS)
+	$(PYTHON) -m dev.chart_values --check
 
 .PHONY: test-unit
 test-unit: $(ENVIRONMENT) ## Unit tests
@@ -175,8 +178,9 @@ show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without opera
 
 ##@ Upkeep
 .PHONY: generate
-generate: $(ENVIRONMENT) ## Write crds/ and docs/reference/ from the models
-	$(PYTHON) -m scalable_topics_operator.generate --reference docs/reference crds
+generate: $(ENVIRONMENT) ## Write crds/ (also for the chart) and docs/reference/ from the models and the chart
+	$(PYTHON) -m scalable_topics_operator.generate --reference docs/reference $(CRD_FOLDERS)
+	$(PYTHON) -m dev.chart_values
 
 .PHONY: clean
 clean: ## Stop all clusters, remove their logs, the environment and caches in the tree

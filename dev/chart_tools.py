@@ -1,6 +1,7 @@
 """What the chart is made and tried with: helm, and the definitions of kinds of others that it has objects of."""
 
 import platform
+import re
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from dev import prerequisites
 from dev.artifacts import BUILD_FLAGS
 from dev.cache import content_key, ensure
 from dev.console import say
+from dev.errors import DevError
 from dev.go_modules import download_module
 from dev.steps import run_step
 
@@ -34,7 +36,7 @@ FOREIGN_KINDS = (
 def helm() -> Path:
     """Return the program `helm`, built from the version that `helm/go.mod` names."""
     inputs = [HELM_SOURCES / name for name in ("go.mod", "go.sum")]
-    flags = [*BUILD_FLAGS, "-ldflags", "-s -w"]
+    flags = [*BUILD_FLAGS, "-ldflags", _link_flags((HELM_SOURCES / "go.mod").read_text())]
     key = content_key(inputs, *flags, platform.machine())
     return ensure("helm", key, lambda into: _build_helm(into, flags)) / "helm"
 
@@ -43,6 +45,22 @@ def foreign_kinds() -> Path:
     """Return a directory with the custom resource definitions of prometheus-operator and cert-manager that we use."""
     facts = [fact for module, checksum, files in FOREIGN_KINDS for fact in (module, checksum, *files)]
     return ensure("foreign-kinds", content_key([], *facts), _fetch_foreign_kinds)
+
+
+def _link_flags(go_mod: str) -> str:
+    """What the makers of helm link in: its version, and that of the Kubernetes it assumes where it asks none."""
+    helm = re.search(r"^\s*helm\.sh/helm/v3 (v[0-9.]+)", go_mod, re.MULTILINE)
+    client = re.search(r"^\s*k8s\.io/client-go v0\.(\d+)\.", go_mod, re.MULTILINE)
+    if helm is None or client is None:
+        raise DevError(f"{HELM_SOURCES / 'go.mod'} requires no releases of helm.sh/helm/v3 and k8s.io/client-go")
+    values = {
+        "internal/version.version": helm[1],
+        "pkg/lint/rules.k8sVersionMajor": "1",
+        "pkg/lint/rules.k8sVersionMinor": client[1],
+        "pkg/chartutil.k8sVersionMajor": "1",
+        "pkg/chartutil.k8sVersionMinor": client[1],
+    }
+    return " ".join(["-s", "-w", *(f"-X helm.sh/helm/v3/{name}={value}" for name, value in values.items())])
 
 
 def _build_helm(into: Path, flags: list[str]) -> None:

@@ -1,6 +1,6 @@
 """Write what is generated from the program: the custom resource definitions and the reference.
 
-`python -m scalable_topics_operator.generate [--check] [--reference DIR] [DIR]`
+`python -m scalable_topics_operator.generate [--check] [--reference DIR] [DIR ...]`
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from pathlib import Path
 from scalable_topics_operator.api.generate import crd_files, field_reference_files, outdated, write
 from scalable_topics_operator.settings_reference import SETTINGS_PAGE, settings_page
 
+CHART_VALUES_PAGE = "chart-values.md"
+"""A page of the reference that is written from the chart, by `dev.chart_values`."""
+
 
 def reference_files() -> dict[str, str]:
     """File name to text of the reference: one page a kind, and one of the operator's settings."""
@@ -24,12 +27,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Write the custom resource definitions and the reference.")
     parser.add_argument("--check", action="store_true", help="change nothing, fail if something would change")
     parser.add_argument("--reference", type=Path, metavar="DIR", help="also write the reference here")
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("crds"), metavar="DIR", help="default: crds")
+    parser.add_argument("folders", nargs="*", type=Path, default=[Path("crds")], metavar="DIR", help="default: crds")
     options = parser.parse_args(arguments)
-    targets = [(options.folder, crd_files())]
+    targets = [(folder, crd_files()) for folder in options.folders]
     if options.reference:
         targets.append((options.reference, reference_files()))
-    changed = [path for folder, files in targets for path in (outdated if options.check else write)(folder, files)]
+    bring = outdated if options.check else write
+    changed = [path for folder, files in targets for path in bring(folder, files, others={CHART_VALUES_PAGE})]
     for path in changed:
         print(f"{path}: {'is not up to date' if options.check else 'written'}")
     return 1 if options.check and changed else 0

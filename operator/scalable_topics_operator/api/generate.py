@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +24,18 @@ def field_reference_files() -> dict[str, str]:
     return {f"{kind.__name__}.md": reference_page(crd(kind)) for kind in KINDS}
 
 
-def outdated(folder: Path, files: Mapping[str, str]) -> list[Path]:
-    """Files missing in `folder`, different from `files`, or of the same suffix and not among them."""
+def outdated(folder: Path, files: Mapping[str, str], *, others: Collection[str] = ()) -> list[Path]:
+    """Files missing in `folder`, different from `files`, or of the same suffix and neither among them nor `others`."""
     suffixes = {Path(name).suffix for name in files}
     wrong = [folder / name for name, text in files.items() if _read(folder / name) != text]
     if folder.is_dir():
-        wrong += [path for path in folder.iterdir() if path.suffix in suffixes and path.name not in files]
+        wrong += [path for path in folder.iterdir() if path.suffix in suffixes and path.name not in {*files, *others}]
     return sorted(wrong)
 
 
-def write(folder: Path, files: Mapping[str, str]) -> list[Path]:
+def write(folder: Path, files: Mapping[str, str], *, others: Collection[str] = ()) -> list[Path]:
     """Bring `folder` to `files`, writing only what differs; answers what was written or removed."""
-    changed = outdated(folder, files)
+    changed = outdated(folder, files, others=others)
     folder.mkdir(parents=True, exist_ok=True)
     for path in changed:
         if path.name in files:

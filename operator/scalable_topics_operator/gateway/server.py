@@ -65,7 +65,7 @@ class Gateway:
     """Serves from entering the context until leaving it.
 
     Args:
-        host: address to listen at.
+        host: address to listen at; of several, with commas between, the first is for other replicas.
         port: its port; 0 takes a free one.
         address: host and port at which other replicas reach it; found from the above if empty.
         certificate: for TLS; None for plain HTTP.
@@ -95,7 +95,7 @@ class Gateway:
         views: TopicViews | None = None,
         load: LoadSource | None = None,
     ) -> None:
-        self._host = host
+        self._host, *self._more_hosts = host.split(",")
         self._port = port
         self._certificate = certificate
         self._access = Access(kube)
@@ -109,11 +109,12 @@ class Gateway:
         """Begin to listen. Raises GatewayUnusable."""
         await self._runner.setup()
         context = self._certificate.context if self._certificate is not None else None
-        try:
-            await web.TCPSite(self._runner, self._host, self._port, ssl_context=context).start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise GatewayUnusable(f"the gateway cannot listen at {self._host}:{self._port}: {error}") from error
+        for host in (self._host, *self._more_hosts):
+            try:
+                await web.TCPSite(self._runner, host, self._port, ssl_context=context).start()
+            except OSError as error:
+                await self._runner.cleanup()
+                raise GatewayUnusable(f"the gateway cannot listen at {host}:{self._port}: {error}") from error
         port = self._runner.addresses[0][1]
         if not self.address and _is_any(self._host):
             logger.warning("other replicas cannot reach this one: set --gateway-address to this pod's address")

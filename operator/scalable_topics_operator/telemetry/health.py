@@ -74,11 +74,12 @@ def make_telemetry_app(metrics: Metrics, pulse: Callable[[], Pulse], limits: Pul
 
 @asynccontextmanager
 async def serve_telemetry(metrics: Metrics, pulse: Callable[[], Pulse], host: str, port: int) -> AsyncIterator[int]:
-    """Serve that application; gives the port, which is found if 0 is asked for. Raises OSError."""
+    """Serve that application at an address, or several with commas between; gives the port. Raises OSError."""
     runner = web.AppRunner(make_telemetry_app(metrics, pulse, PulseLimits()), access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        for address in host.split(","):
+            await web.TCPSite(runner, address, port).start()
         bound_port: int = runner.addresses[0][1]
         logger.info("metrics and health on %s:%d", host, bound_port)
         yield bound_port
