@@ -52,8 +52,7 @@ def values() -> list[Value]:
 def page() -> str:
     """The page."""
     return _HEAD + "".join(
-        f"| `{one.key}` | {type_of(one.schema)} | `{json.dumps(one.default)}` | {one.meaning.replace('|', chr(92) + '|')} |\n"
-        for one in values()
+        f"| `{one.key}` | {type_of(one.schema)} | `{json.dumps(one.default)}` | {one.meaning} |\n" for one in values()
     )
 
 
