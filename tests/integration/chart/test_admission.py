@@ -1,0 +1,59 @@
+"""A real API server takes all that is rendered, and namespaces of the level `restricted` take the pods."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+
+import pytest
+
+from dev.access import KubernetesAccess
+from tests.integration.chart.cluster import account_of, apply, kubectl
+from tests.integration.chart.rendering import SETS, Document, documents, of_kind, rendered, template, values_of
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_api_server_takes_it_all_without_a_warning(api_server: KubernetesAccess, name: str) -> None:
+    found = [one for one in documents(rendered(name)) if one["kind"] != "Pod"]
+    assert apply(api_server, found, "--dry-run=server", "--validate=strict", "--server-side", "--force-conflicts") == ""
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_restricted_namespaces_take_the_pods(api_server: KubernetesAccess, namespace: str, name: str) -> None:
+    found = documents(template(*values_of(name), namespace=namespace))
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account_of(found)}}
+    apply(api_server, [account], "--namespace", namespace)
+    pods = _pods(found)
+    assert len(pods) == 1 if name == "bare" else len(pods) == 3
+    assert apply(api_server, pods, "--namespace", namespace, "--dry-run=server", "--validate=strict") == ""
+
+
+def test_they_would_refuse_what_is_not_restricted(api_server: KubernetesAccess, namespace: str) -> None:
+    (pod,) = _pods(documents(template(*values_of("bare"), namespace=namespace)))
+    for path in (("securityContext", "runAsNonRoot"), ("containers", 0, "securityContext", "capabilities")):
+        wrong = deepcopy(pod)
+        *above, last = path
+        part = wrong["spec"]
+        for step in above:
+            part = part[step]
+        del part[last]
+        manifest = {**wrong, "spec": {**wrong["spec"], "serviceAccountName": "default"}}
+        done = kubectl(
+            api_server, "create", "--namespace", namespace, "--dry-run=server", "-f", "-", given=json.dumps(manifest)
+        )
+        assert done.returncode != 0
+        assert 'violates PodSecurity "restricted:latest"' in done.stderr
+
+
+def _pods(found: list[Document]) -> list[Document]:
+    """A pod of every template, and those that are rendered as such."""
+    made = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**owner["spec"]["template"]["metadata"], "name": f"from-{owner['kind'].lower()}"},
+            "spec": owner["spec"]["template"]["spec"],
+        }
+        for owner in of_kind(found, "Deployment", "Job")
+    ]
+    return made + of_kind(found, "Pod")
