@@ -97,6 +97,14 @@ test-node: $(ENVIRONMENT) ## The load pipeline in pods of a real node, run by th
 build-node: $(ENVIRONMENT) ## Build and fetch what a node is made of, too (once a machine, 13 minutes of processor time)
 	$(PYTHON) -m dev build --spark
 
+.PHONY: e2e
+e2e: $(ENVIRONMENT) ## The chart on a real node with a broker and applications in pods, all of it (as root; ARGUMENTS= for pytest)
+	$(PYTHON) -m dev e2e -- $(ARGUMENTS)
+
+.PHONY: test-e2e
+test-e2e: $(ENVIRONMENT) ## Its short form, where a node can be had
+	$(PYTHON) -m dev e2e --short --where-possible -- $(ARGUMENTS)
+
 .PHONY: image
 image: $(ENVIRONMENT) ## The images, by Docker or podman, and what is in them in dist/ (BASE_IMAGE=, local makes one here)
 	$(PYTHON) -m dev image $(if $(BASE_IMAGE),--base $(BASE_IMAGE))

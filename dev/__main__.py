@@ -13,7 +13,9 @@ from dev.cache import cache_root
 from dev.console import say
 from dev.e2e import run_on_node
 from dev.errors import DevError
+from dev.images.bill import write_bill
 from dev.images.command import make_images
+from dev.images.engine import Engine
 from dev.images.project import TARGETS
 from dev.instance import LocalCluster, Shape, pulsar_jvm
 from dev.node.node import NodeArtifacts
@@ -108,6 +110,12 @@ def image(arguments: argparse.Namespace) -> int:
     return make_images(arguments.target or TARGETS, arguments.base, arguments.bills)
 
 
+def bill(arguments: argparse.Namespace) -> int:
+    """Write the bill of materials of an image."""
+    print(f"{write_bill(Engine.found(), arguments.image, arguments.file)} things in {arguments.file}")
+    return 0
+
+
 def e2e(arguments: argparse.Namespace) -> int:
     """Run the end-to-end tests."""
     return run_on_node(arguments.arguments, short=arguments.short)
@@ -160,6 +168,10 @@ def _parser() -> argparse.ArgumentParser:
     image_parser.add_argument("--base", metavar="IMAGE", help="`local` makes one here (default: the Dockerfile's)")
     image_parser.add_argument("--bills", type=Path, default=Path("dist"), help="where bills of materials go (dist)")
     image_parser.set_defaults(action=image)
+    bill_parser = commands.add_parser("bill", help="write what is in an image that was built")
+    bill_parser.add_argument("image")
+    bill_parser.add_argument("file", type=Path)
+    bill_parser.set_defaults(action=bill)
     e2e_parser = commands.add_parser("e2e", help="run the end-to-end tests")
     e2e_parser.add_argument("--short", action="store_true", help="without what takes minutes")
     e2e_parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENTS", help="for pytest")

@@ -11,7 +11,8 @@ from tests.e2e.kubectl import CommandFailed, helm, kubectl, read_all
 from tests.e2e.release import NAMESPACE, SELECTOR, Images, Release, Values
 from tests.e2e.world import APPLICATIONS, Toolbox, install_pulsar, make_toolbox
 
-OBJECTS = ("scalabletopicsubscriptions", "segmentoperations", "scalabletopics", "segmentautoscalepolicies")
+# By short names: the plural of ScalableTopic is the name of the category, too, which means all kinds to kubectl.
+OBJECTS = ("stsub", "segop", "stopic", "stpolicy", "stconn")
 LOG_LINES = 40
 
 
@@ -57,10 +58,10 @@ def release(images: Images, toolbox: Toolbox, values: Values) -> Iterator[Releas
 
 def remove_objects() -> None:
     """Delete all objects of ours, with the topics on the broker, while there is an operator to do it."""
-    for topic in read_all("scalabletopics"):
+    for topic in read_all("stopic"):
         where = (topic["metadata"]["name"], "--namespace", topic["metadata"]["namespace"])
         kubectl("patch", "scalabletopic", *where, "--type=merge", '--patch={"spec":{"deletionPolicy":"Delete"}}')
-    for kind in (*OBJECTS, "scalabletopicconnections"):
+    for kind in OBJECTS:
         kubectl("delete", kind, "--all", "--all-namespaces", "--timeout=120s")
 
 
@@ -76,7 +77,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def _look() -> str:
     commands = (
         ("get", "pods", "--all-namespaces", "--output=wide"),
-        ("get", "stopic,segmentoperations,scalabletopicconnections", "--all-namespaces", "--output=wide"),
+        ("get", "stopic,segop,stconn", "--all-namespaces", "--output=wide"),
         ("get", "leases", "--namespace", NAMESPACE),
         ("get", "events", "--namespace", NAMESPACE, "--sort-by=.lastTimestamp"),
         ("get", "events", "--namespace", APPLICATIONS, "--sort-by=.lastTimestamp"),

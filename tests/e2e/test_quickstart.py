@@ -46,7 +46,7 @@ def test_the_topic_is_on_the_broker_and_every_object_is_current(toolbox: Toolbox
     for manifest in quickstart():
         found = read(manifest["kind"], manifest["metadata"]["name"], APPLICATIONS)
         assert status_of(found) == "Current", found["status"]
-    print("\n" + kubectl("get", "scalabletopicconnections,scalabletopics", "--namespace", APPLICATIONS))
+    print("\n" + kubectl("get", "stconn,stopic", "--namespace", APPLICATIONS))
 
 
 def test_messages_survive_reshaping_and_the_death_of_the_leader(toolbox: Toolbox, release: Release) -> None:
@@ -61,7 +61,7 @@ def test_messages_survive_reshaping_and_the_death_of_the_leader(toolbox: Toolbox
         operate(operation("rebucket", TOPIC, type="Rebucket", rebucket={"segment": 4, "buckets": 4}))
     active = [segment for segment in layout(TOPIC).segments.values() if segment.is_active]
     assert len(active) == 7
-    print("\n" + kubectl("get", "scalabletopics,segmentoperations", "--namespace", APPLICATIONS, "--output", "wide"))
+    print("\n" + kubectl("get", "stopic,segop", "--namespace", APPLICATIONS, "--output", "wide"))
 
 
 def test_the_gateway_answers_through_the_service_to_a_token_of_a_service_account(toolbox: Toolbox) -> None:
@@ -71,14 +71,14 @@ def test_the_gateway_answers_through_the_service_to_a_token_of_a_service_account
         lambda answer: answer[0] == 200,
         what="statistics of the topic",
     )
-    assert len(json.loads(body)["segments"]) == len(layout(TOPIC).segments)
+    assert len(json.loads(body)["layout"]["segments"]) == len(layout(TOPIC).segments)
     _, body = until(
         lambda: toolbox.ask(f"{url}/autoScale/explain", GATEWAY_TOKEN),
         lambda answer: answer[0] == 200,
         what="a decision that is explained",
         within_seconds=90,
     )
-    assert json.loads(body)["rules"]
+    assert json.loads(body)["findings"]
     # A token for the brokers is none for the gateway.
     assert toolbox.ask(f"{url}/stats", "/var/run/pulsar/token")[0] == 401
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import kopf
+from kopf._core.engines.peering import Identity
 
 from scalable_topics_operator.cluster.kube_client import Body, Resource
 from scalable_topics_operator.cluster.kube_login import login
@@ -62,6 +63,8 @@ async def watch(registry: kopf.OperatorRegistry, namespaces: Sequence[str], take
     tasks = await kopf.spawn_tasks(
         registry=registry,
         settings=_make_settings(),
+        # Of no use standalone; made by kopf from the name of the system's user, who has none in many a container.
+        identity=Identity("scalable-topics"),
         standalone=True,
         clusterwide=not namespaces,
         namespaces=namespaces,

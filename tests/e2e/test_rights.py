@@ -1,0 +1,77 @@
+"""What the operator's service account may do is what it has done in all tests before this one, and no more.
+
+The API server's audit log says what was asked; the objects of the release say what may be asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.kubectl import Manifest, helm
+from tests.e2e.release import CHART, NAME, NAMESPACE
+
+pytestmark = [pytest.mark.whole, pytest.mark.audited]
+
+Right = tuple[str, str, str]
+"""Group, resource with its subresource, verb."""
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+# Of kinds that exist only with another Spark operator, which cannot be had here: the same code asks for both.
+OTHER_SPARK_OPERATOR = "spark.apache.org"
+
+
+def test_no_right_is_left_unused_and_none_was_lacking() -> None:
+    used, refused = _asked(Path(os.environ["E2E_AUDIT_LOG"]))
+    granted = _granted(_rendered())
+    print("\n" + _table(granted, used))
+    assert refused == set()
+    assert {right for right in granted - used if right[0] != OTHER_SPARK_OPERATOR} == set()
+    assert used <= granted
+
+
+def _rendered() -> list[Manifest]:
+    text = helm("template", NAME, str(CHART), "--namespace", NAMESPACE, "--set", "loadPipeline.sparkApplications=true")
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def _granted(manifests: Iterable[Manifest]) -> set[Right]:
+    return {
+        (group, resource, verb)
+        for manifest in manifests
+        if manifest["kind"] in ("Role", "ClusterRole")
+        for rule in manifest["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def _asked(log: Path) -> tuple[set[Right], set[Right]]:
+    """What was asked and answered, and what was refused for want of a right."""
+    used, refused = set(), set()
+    for line in log.read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        if event["user"]["username"] != ACCOUNT or "objectRef" not in event:
+            continue
+        named = event["objectRef"]
+        resource = "/".join(filter(None, (named["resource"], named.get("subresource"))))
+        right = (named.get("apiGroup", ""), resource, event["verb"])
+        (refused if event.get("responseStatus", {}).get("code") == 403 else used).add(right)
+    return used, refused
+
+
+def _table(granted: set[Right], used: set[Right]) -> str:
+    verbs: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for group, resource, verb in sorted(granted | used):
+        verbs[group, resource][verb] = "" if (group, resource, verb) in used else " (unused)"
+    rows = [
+        f"| {group or 'core'} | {resource} | {', '.join(verb + mark for verb, mark in found.items())} |"
+        for (group, resource), found in verbs.items()
+    ]
+    return "\n".join(("| group | resource | verbs granted and used |", "|---|---|---|", *rows))
