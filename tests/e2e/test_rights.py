@@ -54,7 +54,8 @@ def _granted(manifests: Iterable[Manifest]) -> set[Right]:
 
 def _asked(log: Path) -> tuple[set[Right], set[Right]]:
     """What was asked and answered, and what was refused for want of a right."""
-    used, refused = set(), set()
+    used: set[Right] = set()
+    refused: set[Right] = set()
     for line in log.read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         if event["user"]["username"] != ACCOUNT or "objectRef" not in event:

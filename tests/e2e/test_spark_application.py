@@ -1,4 +1,4 @@
-"""The pipeline as driver and executor pods of a real spark-operator, which the operator asks with the chart's rights."""
+"""The pipeline as pods that a real spark-operator makes, which the operator asks for it with the rights of the chart."""
 
 from __future__ import annotations
 
