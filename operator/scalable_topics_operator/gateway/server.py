@@ -109,13 +109,14 @@ class Gateway:
         """Begin to listen. Raises GatewayUnusable."""
         await self._runner.setup()
         context = self._certificate.context if self._certificate is not None else None
+        port = self._port
         for host in (self._host, *self._more_hosts):
             try:
-                await web.TCPSite(self._runner, host, self._port, ssl_context=context).start()
+                await web.TCPSite(self._runner, host, port, ssl_context=context).start()
             except OSError as error:
                 await self._runner.cleanup()
-                raise GatewayUnusable(f"the gateway cannot listen at {host}:{self._port}: {error}") from error
-        port = self._runner.addresses[0][1]
+                raise GatewayUnusable(f"the gateway cannot listen at {host}:{port}: {error}") from error
+            port = self._runner.addresses[0][1]
         if not self.address and _is_any(self._host):
             logger.warning("other replicas cannot reach this one: set --gateway-address to this pod's address")
         elif not self.address:

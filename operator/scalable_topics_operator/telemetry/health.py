@@ -78,10 +78,11 @@ async def serve_telemetry(metrics: Metrics, pulse: Callable[[], Pulse], host: st
     runner = web.AppRunner(make_telemetry_app(metrics, pulse, PulseLimits()), access_log=None)
     await runner.setup()
     try:
+        bound_port = port
         for address in host.split(","):
-            await web.TCPSite(runner, address, port).start()
-        bound_port: int = runner.addresses[0][1]
-        logger.info("metrics and health on %s:%d", host, bound_port)
+            await web.TCPSite(runner, address, bound_port).start()
+            bound_port = runner.addresses[0][1]
+        logger.info("metrics and health on %s:%d", host.partition(",")[0], bound_port)
         yield bound_port
     finally:
         await runner.cleanup()

@@ -17,6 +17,7 @@ from scalable_topics_operator.cluster.resources import CONNECTIONS
 from scalable_topics_operator.gateway.peer_client import PeerClient, PeerError
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
 from scalable_topics_operator.gateway.server import Certificate, GatewayUnusable, load_certificate
+from scalable_topics_operator.release_check import trust
 from scalable_topics_operator.settings import parse_settings
 from tests.unit.gateway.api_server import GOOD, api_server
 from tests.unit.gateway.replica import PEER_TOKEN, replica
@@ -86,6 +87,33 @@ async def test_where_other_replicas_reach_it(host: str, address: str, expected: 
     async with api_server() as (_, kube), replica(kube, host=host, address=address) as one:
         assert one.gateway.address.startswith(expected)
         assert bool(one.gateway.address) == bool(expected)
+
+
+async def test_of_several_addresses_others_are_told_the_first() -> None:
+    """As in a pod: its own address, and loopback for whoever forwards a port."""
+    async with api_server() as (_, kube), replica(kube, host="127.0.0.2,127.0.0.1") as one:
+        own, _, port = one.gateway.address.partition(":")
+        assert own == "127.0.0.2"
+        async with aiohttp.ClientSession() as session:
+            for host in ("127.0.0.2", "127.0.0.1"):
+                async with session.get(f"http://{host}:{port}{EXPLAIN}") as response:
+                    assert response.status == 401
+
+
+async def test_a_certificate_can_be_trusted_itself_whoever_signed_it(authority: Authority) -> None:
+    """As `helm test` does, which knows the gateway by the name of its Service."""
+    pair, other = (authority.server(name, "DNS:gateway.example") for name in ("mine", "another"))
+    found = load_certificate(str(pair.certificate), str(pair.key))
+    async with (
+        api_server() as (_, kube),
+        replica(kube, certificate=found) as one,
+        aiohttp.ClientSession() as session,
+    ):
+        url = f"https://{one.gateway.address}{EXPLAIN}"
+        async with session.get(url, ssl=trust(pair.certificate)) as response:
+            assert response.status == 401
+        with pytest.raises(aiohttp.ClientSSLError):
+            await session.get(url, ssl=trust(other.certificate))
 
 
 async def test_a_port_that_is_taken_is_named() -> None:

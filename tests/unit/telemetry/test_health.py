@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 
+import aiohttp
 import pytest
 
-from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, why_unhealthy
+from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, serve_telemetry, why_unhealthy
 from scalable_topics_operator.telemetry.logs import JsonFormatter
+from scalable_topics_operator.telemetry.metrics import Metrics
 
 WELL = Pulse(synced=True, list_age_seconds=10, oldest_wait_seconds=0, longest_work_seconds=0)
 
@@ -46,3 +48,14 @@ def test_logs_are_json_with_their_extra_fields_and_errors() -> None:
     entry = json.loads(JsonFormatter().format(record))
     assert (entry["level"], entry["message"], entry["topic"]) == ("ERROR", "it failed", "orders")
     assert "ValueError: broken" in entry["exception"]
+
+
+async def test_its_page_is_served_at_several_addresses() -> None:
+    well = Pulse(synced=True, list_age_seconds=1, oldest_wait_seconds=0, longest_work_seconds=0)
+    async with (
+        serve_telemetry(Metrics(), lambda: well, "127.0.0.2,127.0.0.1", 0) as port,
+        aiohttp.ClientSession() as session,
+    ):
+        for host in ("127.0.0.2", "127.0.0.1"):
+            async with session.get(f"http://{host}:{port}/readyz") as response:
+                assert (response.status, await response.text()) == (200, "ok")
