@@ -36,7 +36,7 @@ async def release(api_server: KubernetesAccess, namespace: str) -> AsyncIterator
     )
 
 
-async def test_it_is_installed_and_upgraded(kube: KubeClient, release: str) -> None:
+async def test_it_is_installed_and_upgraded(api_server: KubernetesAccess, kube: KubeClient, release: str) -> None:
     await _helm(release, "upgrade", "topics", str(CHART), "--reuse-values", "--set", "replicas=3,operator.shards=2")
     deployment = await kube.get(_DEPLOYMENTS, release, _NAME)
     assert deployment["spec"]["replicas"] == 3
@@ -45,19 +45,17 @@ async def test_it_is_installed_and_upgraded(kube: KubeClient, release: str) -> N
     assert len(kept) == 2
     assert max(len(one["data"]["release"]) for one in kept) < _SECRET_BYTES / 2
     notes = (await _helm(release, "get", "notes", "topics")).stdout
-    assert "topic: topic://public/default/orders" in notes
+    example = documents(notes.partition("<<'END'\n")[2].partition("\nEND\n")[0])
+    assert [one["kind"] for one in example] == ["ScalableTopicConnection", "ScalableTopic"]
+    apply(api_server, example, "--namespace", release, "--dry-run=server", "--validate=strict")
 
 
-async def test_what_its_notes_say_next_is_taken_by_the_api_server(api_server: KubernetesAccess, release: str) -> None:
-    notes = (await _helm(release, "get", "notes", "topics")).stdout
-    example = notes.partition("<<'END'\n")[2].partition("\nEND\n")[0]
-    found = documents(example)
-    assert len(found) == 2
-    apply(api_server, found, "--namespace", release, "--dry-run=server", "--validate=strict")
-
-
-async def test_definitions_stay_when_it_goes(kube: KubeClient, release: str) -> None:
-    await _helm(release, "uninstall", "topics", "--no-hooks")
+async def test_it_goes_when_the_check_before_lets_it_and_definitions_stay(kube: KubeClient, release: str) -> None:
+    """What the Job comes to is said by the test in place of a node."""
+    refused = await _uninstalled(kube, release, passes=False)
+    assert f"job {_NAME}-uninstall-check failed" in refused.stderr
+    assert (await kube.get(_DEPLOYMENTS, release, _NAME))["spec"]["replicas"] == 2
+    await _uninstalled(kube, release, passes=True)
     with pytest.raises(KubeNotFound):
         await kube.get(_DEPLOYMENTS, release, _NAME)
     for definition in our_crds():
@@ -66,22 +64,14 @@ async def test_definitions_stay_when_it_goes(kube: KubeClient, release: str) -> 
         assert found["spec"]["versions"][0]["schema"] == definition["spec"]["versions"][0]["schema"]
 
 
-@pytest.mark.parametrize("passes", [True, False])
-async def test_it_goes_when_the_check_before_lets_it(kube: KubeClient, release: str, passes: bool) -> None:
-    """What the Job comes to is said by the test in place of a node."""
+async def _uninstalled(kube: KubeClient, release: str, *, passes: bool) -> subprocess.CompletedProcess[str]:
     going = asyncio.create_task(_helm(release, "uninstall", "topics", fails=not passes))
     job = await eventually(lambda: _job(kube, release), bool, what="the check is there")
     assert job is not None
-    assert job["spec"]["activeDeadlineSeconds"] == 90
     await kube.merge_patch(_JOBS, release, job["metadata"]["name"], _ended(passes), subresource="status")
     said = await going
-    assert (f"job {_NAME}-uninstall-check failed" in said.stderr) is not passes
     assert await _job(kube, release) is None
-    if passes:
-        with pytest.raises(KubeNotFound):
-            await kube.get(_DEPLOYMENTS, release, _NAME)
-    else:
-        assert (await kube.get(_DEPLOYMENTS, release, _NAME))["spec"]["replicas"] == 2
+    return said
 
 
 async def _job(kube: KubeClient, namespace: str) -> Body | None:

@@ -173,26 +173,24 @@ async def test_the_operator_works_with_them_and_the_hooks_do(
         assert FINALIZER in (await world.get(TOPICS, "orders"))["metadata"]["finalizers"]
         token = tmp_path / "token"
         token.write_text(await token_for(kube, in_shop.own, account, AUDIENCE))
-        works = await _run(
-            kubeconfig,
-            "release_check",
-            f"--metrics={operator.metrics_url}",
-            f"--gateway={operator.gateway_url}",
-            f"--token-file={token}",
-            f"--namespaces={in_shop.shop}",
+        asks = (f"--metrics={operator.metrics_url}", f"--gateway={operator.gateway_url}", f"--token-file={token}")
+        there = f"--namespaces={in_shop.shop}"
+        works, warned, refused, forbidden = await asyncio.gather(
+            _run(kubeconfig, "release_check", *asks, there),
+            _run(kubeconfig, "uninstall_check", there),
+            _run(kubeconfig, "uninstall_check", there, "--mode=Refuse"),
+            _run(kubeconfig, "uninstall_check", "--mode=Refuse"),
         )
         assert works.returncode == 0, works.stdout + works.stderr
         assert f"1 ScalableTopic(s) in {in_shop.shop}" in works.stdout
-        for mode, code in (("Warn", 0), ("Refuse", 1)):
-            check = await _run(kubeconfig, "uninstall_check", f"--namespaces={in_shop.shop}", f"--mode={mode}")
+        for check, code in ((warned, 0), (refused, 1)):
             assert (check.returncode, check.stderr) == (code, "")
             assert f"  namespace {in_shop.shop}, 1: orders" in check.stdout
-        forbidden = await _run(kubeconfig, "uninstall_check", "--mode=Refuse")
         assert forbidden.returncode == 1
         assert "cannot be told: list scalabletopics: 403" in forbidden.stdout
         await world.delete(TOPICS, "orders")
         await world.until_gone(TOPICS, "orders")
-        check = await _run(kubeconfig, "uninstall_check", f"--namespaces={in_shop.shop}", "--mode=Refuse")
+        check = await _run(kubeconfig, "uninstall_check", there, "--mode=Refuse")
         assert (check.returncode, check.stdout) == (0, "Nothing is left that needs the operator.\n")
     finally:
         await asyncio.to_thread(operator.stop)
