@@ -1,4 +1,4 @@
-"""The pipeline as pods that a real spark-operator makes, which the operator asks for it with the rights of the chart."""
+"""The pipeline as pods that a real spark-operator makes, which the operator asks for with the rights of the chart."""
 
 from __future__ import annotations
 
