@@ -43,7 +43,7 @@ demo: $(ENVIRONMENT) ## A topic from manifest to split and merge, on a cluster o
 .PHONY: test
 test: $(ENVIRONMENT) ## Everything: lint and all layers of tests, with the time of each
 	@times=(); \
-	for layer in build lint test-unit test-conformance test-simulation test-integration test-two-brokers test-spark; do \
+	for layer in build lint test-unit test-conformance test-simulation test-integration test-two-brokers test-spark test-e2e; do \
 	    echo "=== $$layer"; started=$$SECONDS; \
 	    $(MAKE) "$$layer"; \
 	    times+=("$$(printf '%-18s %4d s' "$$layer" $$((SECONDS - started)))"); \

@@ -30,6 +30,8 @@ NODE_PACKAGES = {
     "socat": "socat",
     "ethtool": "ethtool",
 }
+# What its images are made with.
+IMAGE_PACKAGES = {"podman": "podman", "mmdebstrap": "mmdebstrap"}
 NETWORK_PLUGIN_PACKAGE = "containernetworking-plugins"
 # From 1.21 on `go` fetches by itself the toolchain that go.mod names.
 OLDEST_GO = (1, 21)
@@ -107,6 +109,18 @@ def container_engine() -> Path:
     if docker is not None and _succeeds([str(docker), "version"]):
         return docker
     return _require(lambda: _on_path("podman"), "Docker (running) or podman", "to build images", "podman")
+
+
+def node_obstacle() -> str | None:
+    """Return in one line why this machine can be no node, or None if nothing is known to be in the way."""
+    if os.geteuid() != 0:
+        return "it takes root: networks, mounts and control groups are made"
+    missing = _missing_node_packages() + [
+        package for program, package in IMAGE_PACKAGES.items() if _on_path(program) is None
+    ]
+    if missing and not _can_install():
+        return f"programs are missing that cannot be installed here: {' '.join(missing)}"
+    return None
 
 
 def node_tools() -> NodeTools:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.kubectl import apply, kubectl, read_all, until
 from tests.e2e.release import NAMESPACE, READY_SECONDS, SELECTOR, Images, Release
-from tests.e2e.world import APPLICATIONS, Toolbox, await_ready, connection, layout, operate, operation, topic
+from tests.e2e.world import APPLICATIONS, Toolbox, active, await_ready, connection, layout, operate, operation, topic
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(1200)]
 
@@ -39,8 +39,7 @@ def test_two_replicas_become_three_and_then_one(toolbox: Toolbox, release: Relea
     with toolbox.traffic(TOPIC):
         for replicas in (3, 1, 2):
             release.scale(replicas)
-            active = [number for number, segment in layout(TOPIC).segments.items() if segment.is_active]
-            operate(operation(f"at-{replicas}", TOPIC, type="Split", split={"segment": active[0]}))
+            operate(operation(f"at-{replicas}", TOPIC, type="Split", split={"segment": active(TOPIC)[0]}))
 
 
 def test_a_drain_leaves_one_replica_until_there_is_another(toolbox: Toolbox, release: Release) -> None:
@@ -61,8 +60,7 @@ def test_a_drain_leaves_one_replica_until_there_is_another(toolbox: Toolbox, rel
                 assert line, said
                 said += line
             assert len(release.ready_pods()) == 1
-            active = [number for number, segment in layout(TOPIC).segments.items() if segment.is_active]
-            operate(operation("while-drained", TOPIC, type="Split", split={"segment": active[0]}))
+            operate(operation("while-drained", TOPIC, type="Split", split={"segment": active(TOPIC)[0]}))
         finally:
             kubectl("uncordon", node)
             rest, _ = draining.communicate(timeout=READY_SECONDS)

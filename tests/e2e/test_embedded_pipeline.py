@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.kubectl import apply, condition, kubectl, read, until
 from tests.e2e.release import NAMESPACE, SELECTOR, Images, Release, Values
-from tests.e2e.world import APPLICATIONS, Toolbox, await_ready, connection, layout, topic
+from tests.e2e.world import APPLICATIONS, Toolbox, active, await_ready, connection, topic
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(1500)]
 
@@ -42,8 +42,8 @@ def test_a_topic_is_split_by_the_load_that_the_pipeline_tells(release: Release, 
             within_seconds=PIPELINE_SECONDS,
         )
         until(
-            lambda: sum(segment.is_active for segment in layout(TOPIC).segments.values()),
-            lambda active: active >= 3,
+            lambda: active(TOPIC),
+            lambda found: len(found) >= 3,
             what="the topic has grown",
             within_seconds=GROWTH_SECONDS,
         )

@@ -202,6 +202,11 @@ def layout(name: str) -> SegmentLayout:
     return from_record(read("scalabletopic", name, APPLICATIONS)["status"]["layout"])
 
 
+def active(name: str) -> list[int]:
+    """Numbers of a topic's active segments."""
+    return [number for number, segment in sorted(layout(name).segments.items()) if segment.is_active]
+
+
 def segment_topics(name: str) -> list[str]:
     """Names of a topic's segments on the broker, parents first."""
     parsed = TopicName.parse(f"public/default/{name}")

@@ -60,3 +60,14 @@ def test_a_node_without_root_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(DevError, match="a node needs root"):
         prerequisites.node_tools()
+
+
+def test_what_is_in_the_way_of_a_node_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert prerequisites.node_obstacle() == "it takes root: networks, mounts and control groups are made"
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(prerequisites, "NETWORK_PLUGIN_DIRECTORIES", (tmp_path,))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    obstacle = prerequisites.node_obstacle()
+    assert obstacle is not None
+    assert obstacle.endswith("ethtool containernetworking-plugins podman mmdebstrap")
