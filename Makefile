@@ -51,7 +51,7 @@ test: $(ENVIRONMENT) ## Everything: lint and all layers of tests, with the time 
 	printf '%s\n' "=== wall time of each layer" "$${times[@]}"
 
 .PHONY: build
-build: $(ENVIRONMENT) ## Build and fetch what clusters run (once a machine, about 8 minutes)
+build: $(ENVIRONMENT) ## Build and fetch what clusters run, and helm (once a machine, about 11 minutes)
 	$(PYTHON) -m dev build
 
 .PHONY: lint
