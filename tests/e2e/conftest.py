@@ -51,7 +51,9 @@ def release(images: Images, toolbox: Toolbox, values: Values) -> Iterator[Releas
     said = made.install()
     assert "kubectl" in said, "the notes tell what to do next"
     yield made
-    remove_objects()
+    if read_all("stopic"):
+        made.ensure_installed()
+        remove_objects()
     if made.pods():
         made.uninstall()
 

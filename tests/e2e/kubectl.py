@@ -35,8 +35,20 @@ def kubectl(*arguments: str, text: str | None = None, timeout_seconds: float = C
 
 
 def helm(*arguments: str, text: str | None = None) -> str:
-    """Run helm; answers its output. Raises CommandFailed."""
-    return run("helm", *arguments, text=text)
+    """Run helm; answers its output, and what its hooks have said. Raises CommandFailed."""
+    command = ["helm", *arguments]
+    done = subprocess.run(
+        command,
+        input=text,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=COMMAND_TIMEOUT_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise CommandFailed(f"{' '.join(command)} ended with {done.returncode}: {done.stdout}")
+    return done.stdout
 
 
 def apply(*manifests: Manifest, namespace: str | None = None) -> str:

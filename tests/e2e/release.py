@@ -11,7 +11,7 @@ import yaml
 
 from scalable_topics_operator.cluster.lease_record import shard_lease_name
 from scalable_topics_operator.cluster.shards import shard_of
-from tests.e2e.kubectl import Manifest, helm, kubectl, read, read_all, until
+from tests.e2e.kubectl import Manifest, helm, kubectl, read, read_all, run, until
 
 CHART = Path(__file__).parents[2] / "charts" / "scalable-topics"
 NAME = "scalable-topics"
@@ -60,6 +60,11 @@ class Release:
         self.await_leaders()
         return said
 
+    def ensure_installed(self) -> None:
+        """Install it unless it is, as it may not be after a test that failed."""
+        if not self.pods():
+            self.install()
+
     def upgrade(self, values: Values | None = None, chart: Path = CHART) -> str:
         """Upgrade it, with other values from now on where they are given, and wait as `install` does."""
         self._values = self._values | (values or {})
@@ -107,7 +112,7 @@ class Release:
 
     def manifests(self) -> list[Manifest]:
         """The objects of the release as it is installed."""
-        text = helm("get", "manifest", NAME, "--namespace", NAMESPACE)
+        text = run("helm", "get", "manifest", NAME, "--namespace", NAMESPACE)
         return [document for document in yaml.safe_load_all(text) if document]
 
     def scale(self, replicas: int) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.kubectl import Manifest, helm
+from tests.e2e.kubectl import Manifest, run
 from tests.e2e.release import CHART, NAME, NAMESPACE
 
 pytestmark = [pytest.mark.whole, pytest.mark.audited]
@@ -36,7 +36,9 @@ def test_no_right_is_left_unused_and_none_was_lacking() -> None:
 
 
 def _rendered() -> list[Manifest]:
-    text = helm("template", NAME, str(CHART), "--namespace", NAMESPACE, "--set", "loadPipeline.sparkApplications=true")
+    text = run(
+        "helm", "template", NAME, str(CHART), "--namespace", NAMESPACE, "--set", "loadPipeline.sparkApplications=true"
+    )
     return [document for document in yaml.safe_load_all(text) if document]
 
 

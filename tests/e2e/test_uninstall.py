@@ -25,6 +25,11 @@ TOPIC = "kept"
 DEFINITION = "scalabletopics.scalabletopics.io"
 
 
+@pytest.fixture(autouse=True)
+def installed(release: Release) -> None:
+    release.ensure_installed()
+
+
 def test_with_objects_left_it_says_so_and_all_data_stays_and_a_new_release_goes_on(
     release: Release, toolbox: Toolbox
 ) -> None:
