@@ -39,6 +39,14 @@ status: $(ENVIRONMENT) ## Show all clusters with their processes
 demo: $(ENVIRONMENT) ## A topic from manifest to split and merge, on a cluster of its own (REPLICAS=1|2|3)
 	$(PYTHON) -m dev demo --replicas $(REPLICAS)
 
+.PHONY: kind
+kind: $(ENVIRONMENT) ## A cluster by kind with the operator and a broker, ready for examples/quickstart.yaml
+	$(PYTHON) -m dev kind-up $(if $(BASE_IMAGE),--base $(BASE_IMAGE)) $(if $(NODE_IMAGE),--node-image $(NODE_IMAGE))
+
+.PHONY: kind-down
+kind-down: $(ENVIRONMENT) ## Remove that cluster
+	$(PYTHON) -m dev kind-down
+
 ##@ Checks
 .PHONY: test
 test: $(ENVIRONMENT) ## Everything: lint and all layers of tests, with the time of each
@@ -100,6 +108,14 @@ build-node: $(ENVIRONMENT) ## Build and fetch what a node is made of, too (once 
 .PHONY: e2e
 e2e: $(ENVIRONMENT) ## The chart on a real node with a broker and applications in pods, all of it (as root; ARGUMENTS= for pytest)
 	$(PYTHON) -m dev e2e -- $(ARGUMENTS)
+
+.PHONY: e2e-kind
+e2e-kind: $(ENVIRONMENT) ## The same on a cluster by kind, which goes afterwards (BASE_IMAGE=, NODE_IMAGE=)
+	$(PYTHON) -m dev e2e --on kind $(if $(BASE_IMAGE),--base $(BASE_IMAGE)) $(if $(NODE_IMAGE),--node-image $(NODE_IMAGE)) -- $(ARGUMENTS)
+
+.PHONY: e2e-given
+e2e-given: $(ENVIRONMENT) ## The same on the cluster of KUBECONFIG, with images that its nodes can pull (E2E_…_IMAGE)
+	$(PYTHON) -m dev e2e --on given -- $(ARGUMENTS)
 
 .PHONY: test-e2e
 test-e2e: $(ENVIRONMENT) ## Its short form, where a node can be had

@@ -6,12 +6,12 @@ import sys
 import time
 from pathlib import Path
 
-from dev import artifacts, chart_tools, prerequisites
+from dev import artifacts, chart_tools, kind, prerequisites
 from dev.access import existing_cluster
 from dev.broker_settings import Profile
 from dev.cache import cache_root
 from dev.console import say
-from dev.e2e import run_on_node
+from dev.e2e import Images, run_on_given, run_on_kind, run_on_node
 from dev.errors import DevError
 from dev.images.bill import write_bill
 from dev.images.command import make_images
@@ -118,11 +118,26 @@ def bill(arguments: argparse.Namespace) -> int:
 
 def e2e(arguments: argparse.Namespace) -> int:
     """Run the end-to-end tests."""
+    given, short = arguments.arguments, arguments.short
+    if arguments.on == "kind":
+        return run_on_kind(given, short=short, base=arguments.base, node_image=arguments.node_image)
+    if arguments.on == "given":
+        return run_on_given(given, Images.from_environment(), short=short)
     obstacle = prerequisites.node_obstacle()
     if arguments.where_possible and obstacle:
         say(f"end-to-end tests are left out, this machine can be no node: {obstacle}")
         return 0
-    return run_on_node(arguments.arguments, short=arguments.short)
+    return run_on_node(given, short=short)
+
+
+def kind_up(arguments: argparse.Namespace) -> int:
+    """Make a cluster by kind with all that the quickstart needs."""
+    return kind.up(arguments.base, arguments.node_image)
+
+
+def kind_down(_arguments: argparse.Namespace) -> int:
+    """Remove that cluster."""
+    return kind.down()
 
 
 def demo(arguments: argparse.Namespace) -> int:
@@ -176,7 +191,14 @@ def _parser() -> argparse.ArgumentParser:
     bill_parser.add_argument("image")
     bill_parser.add_argument("file", type=Path)
     bill_parser.set_defaults(action=bill)
-    e2e_parser = commands.add_parser("e2e", help="run the end-to-end tests")
+    based = argparse.ArgumentParser(add_help=False)
+    based.add_argument("--base", metavar="IMAGE", help="of the images; `local` makes one (default: the Dockerfile's)")
+    based.add_argument("--node-image", metavar="IMAGE", help="of kind's node (default: kind's own)")
+    kind_parser = commands.add_parser("kind-up", parents=[based], help="a cluster by kind, ready for the quickstart")
+    kind_parser.set_defaults(action=kind_up)
+    commands.add_parser("kind-down", help="remove that cluster").set_defaults(action=kind_down)
+    e2e_parser = commands.add_parser("e2e", parents=[based], help="run the end-to-end tests")
+    e2e_parser.add_argument("--on", choices=("node", "kind", "given"), default="node", help="which cluster")
     e2e_parser.add_argument("--short", action="store_true", help="without what takes minutes")
     e2e_parser.add_argument("--where-possible", action="store_true", help="say so in a line where none can be had")
     e2e_parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENTS", help="for pytest")

@@ -7,14 +7,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Self
 
 from dev import chart_tools
+from dev.artifacts import kube_programs
 from dev.console import say
-from dev.images.base import local_base
+from dev.images.base import LOCAL, local_base
 from dev.images.engine import Engine
 from dev.images.project import tree_image
 from dev.images.pulsar_image import pulsar_image
 from dev.instance import LocalCluster, Shape
+from dev.kind import Kind, kind_images
 from dev.kstatus_tool import kstatus
 
 REPOSITORY = Path(__file__).parents[1]
@@ -36,6 +39,11 @@ class Images:
     next_operator: str
     pulsar: str
     spark: str
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """Read what `environment` describes; what is not named is empty."""
+        return cls(*(os.environ.get(f"E2E_{each.name.upper()}_IMAGE", "") for each in fields(cls)))
 
     def environment(self) -> dict[str, str]:
         """Return the variables that name them."""
@@ -67,7 +75,7 @@ def run_on_node(arguments: Sequence[str], *, short: bool) -> int:
         variables = cluster.environment() | images.environment()
         variables["E2E_AUDIT_LOG"] = str(cluster.kubernetes.audit_log)
         programs.append(cluster.kubernetes.kubectl.parent)
-        code = _run(cluster.command(_pytest(arguments, short=short)), variables, programs)
+        code = _run(cluster.command(_pytest(arguments, "not whole" if short else "")), variables, programs)
     finally:
         cluster.stop(keep_logs=code != 0)
         if code != 0:
@@ -75,18 +83,59 @@ def run_on_node(arguments: Sequence[str], *, short: bool) -> int:
     return code
 
 
-def _built(engine: Engine, base: str, *, short: bool) -> Images:
-    operator = tree_image(engine, "operator", base)
+def run_on_kind(arguments: Sequence[str], *, short: bool, base: str | None, node_image: str | None) -> int:
+    """Run the tests on a cluster by kind, which goes afterwards, and return the exit code.
+
+    Args:
+        arguments: for pytest.
+        short: as in `run_on_node`.
+        base: of the images; `local` makes one here, and an image of Pulsar with it.
+        node_image: of Kubernetes; kind's own if None.
+    """
+    engine = Engine.found()
+    kind = Kind.found(engine, node_image)
+    operator, pulsar = kind_images(engine, base)
+    following = _next(engine, operator)
+    spark = "" if short else tree_image(engine, "spark", local_base(engine) if base == LOCAL else base)
+    images = Images(operator, following, pulsar.name, spark)
+    programs = [chart_tools.helm().parent, kstatus().parent, kube_programs()]
+    try:
+        kind.create()
+        for name in (operator, following, *pulsar.built, *([spark] if spark else [])):
+            kind.load(name)
+        variables = images.environment() | {"KUBECONFIG": str(kind.kubeconfig)}
+        return _run(_pytest(arguments, _elsewhere(short=short)), variables, programs)
+    finally:
+        kind.delete()
+
+
+def run_on_given(arguments: Sequence[str], images: Images, *, short: bool) -> int:
+    """Run the tests on the cluster of KUBECONFIG, whose nodes have or can pull the images; returns the exit code."""
+    programs = [chart_tools.helm().parent, kstatus().parent, kube_programs()]
+    return _run(_pytest(arguments, _elsewhere(short=short)), images.environment(), programs)
+
+
+def _next(engine: Engine, operator: str) -> str:
     following = f"{operator.rpartition(':')[0]}:{NEXT_TAG}"
     engine.tag(operator, following)
+    return following
+
+
+def _built(engine: Engine, base: str, *, short: bool) -> Images:
+    operator = tree_image(engine, "operator", base)
     spark = "" if short else tree_image(engine, "spark", base)
-    return Images(operator, following, pulsar_image(engine, base), spark)
+    return Images(operator, _next(engine, operator), pulsar_image(engine, base), spark)
 
 
-def _pytest(arguments: Sequence[str], *, short: bool) -> list[str]:
-    chosen = ["-m", "not whole"] if short else []
+def _elsewhere(*, short: bool) -> str:
+    """What can be tried on a cluster whose audit log cannot be read, and that has no spark-operator of ours."""
+    return " and ".join((*(["not whole"] if short else []), "not audited", "not spark_operator"))
+
+
+def _pytest(arguments: Sequence[str], chosen: str) -> list[str]:
     # One cluster, which the tests change for each other: in the order in which they are written, one at a time.
-    return [sys.executable, "-m", "pytest", "tests/e2e", "-p", "no:randomly", "-n", "0", *chosen, *arguments]
+    options = ["-p", "no:randomly", "-n", "0", "-m", chosen]
+    return [sys.executable, "-m", "pytest", "tests/e2e", *options, *arguments]
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str], programs: Sequence[Path]) -> int:

@@ -9,6 +9,8 @@ from dev.console import say
 from dev.images.engine import Engine
 from dev.steps import run_step
 
+# What is said in place of an image to have one made here.
+LOCAL = "local"
 REPOSITORY = "localhost/scalable-topics-base"
 ROOT_FILE = "root.tar"
 # The release decides which Python there is: the one of the Dockerfile's ordinary base.

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dev.console import say
-from dev.images.base import local_base
+from dev.images.base import LOCAL, local_base
 from dev.images.bill import write_bill
 from dev.images.engine import Engine
 from dev.images.project import build, image_repository, project_version
 
-LOCAL = "local"
 # The stage that every target begins with, on the bare base.
 FIRST_OWN_STEP = "org.opencontainers.image.licenses"
 

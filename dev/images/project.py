@@ -27,7 +27,7 @@ def project_version() -> str:
     return version
 
 
-def tree_image(engine: Engine, target: str, base: str) -> str:
+def tree_image(engine: Engine, target: str, base: str | None) -> str:
     """Return the name of a target's image as the tree is now, building it unless it is there.
 
     Its tag changes with its content, so that nothing runs an older one under the same name.
@@ -47,11 +47,11 @@ def build(engine: Engine, target: str, name: str, base: str | None) -> None:
     engine.build(REPOSITORY / "Dockerfile", REPOSITORY, target, name, arguments)
 
 
-def _tree_key(base: str) -> str:
+def _tree_key(base: str | None) -> str:
     found = (file for folder in FOLDERS for file in (REPOSITORY / folder).rglob("*"))
     sources = sorted(file for file in found if file.is_file() and "__pycache__" not in file.parts)
     places = (str(file.relative_to(REPOSITORY)) for file in sources)
-    return content_key([*(REPOSITORY / file for file in FILES), *sources], base, *places)
+    return content_key([*(REPOSITORY / file for file in FILES), *sources], base or "", *places)
 
 
 def _revision() -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dev.e2e import Images
 from tests.e2e.kubectl import CommandFailed, helm, kubectl, read_all
-from tests.e2e.release import NAMESPACE, SELECTOR, Images, Release, Values
+from tests.e2e.release import NAMESPACE, SELECTOR, Release, Values
 from tests.e2e.world import APPLICATIONS, Toolbox, install_pulsar, make_toolbox
 
 # By short names: the plural of ScalableTopic is the name of the category, too, which means all kinds to kubectl.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from dev.e2e import Images
 from scalable_topics_operator.cluster.lease_record import shard_lease_name
 from scalable_topics_operator.cluster.shards import shard_of
 from tests.e2e.kubectl import Manifest, helm, kubectl, read, read_all, run, until
@@ -24,22 +23,6 @@ LEASE_SECONDS = 5
 READY_SECONDS = 180
 
 Values = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Images:
-    """Names of the images that the cluster has."""
-
-    operator: str
-    next_operator: str
-    pulsar: str
-    spark: str
-
-    @classmethod
-    def from_environment(cls) -> Images:
-        """Read what `python -m dev e2e` says."""
-        variables = (f"E2E_{name}_IMAGE" for name in ("OPERATOR", "NEXT_OPERATOR", "PULSAR", "SPARK"))
-        return cls(*(os.environ.get(name, "") for name in variables))
 
 
 class Release:

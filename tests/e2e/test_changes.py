@@ -6,8 +6,9 @@ import subprocess
 
 import pytest
 
+from dev.e2e import Images
 from tests.e2e.kubectl import apply, kubectl, read_all, until
-from tests.e2e.release import NAMESPACE, READY_SECONDS, SELECTOR, Images, Release
+from tests.e2e.release import NAMESPACE, READY_SECONDS, SELECTOR, Release
 from tests.e2e.world import APPLICATIONS, Toolbox, active, await_ready, connection, layout, operate, operation, topic
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(1200)]

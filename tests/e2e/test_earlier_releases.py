@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from dev.e2e import Images
 from tests.e2e.conftest import remove_objects
-from tests.e2e.kubectl import apply, read
 from tests.e2e.kstatus import status_of
-from tests.e2e.release import Images, Release
+from tests.e2e.kubectl import apply, read
+from tests.e2e.release import Release
 from tests.e2e.world import APPLICATIONS, Toolbox, active, await_ready, connection, layout, operate, operation, topic
 from tests.support.release_snapshot import chart_of, releases
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dev.e2e import Images
 from tests.e2e.kubectl import apply, condition, kubectl, read, until
-from tests.e2e.release import NAMESPACE, SELECTOR, Images, Release, Values
+from tests.e2e.release import NAMESPACE, SELECTOR, Release, Values
 from tests.e2e.world import APPLICATIONS, Toolbox, active, await_ready, connection, topic
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(1500)]

@@ -11,11 +11,12 @@ import yaml
 
 from dev import pulsar_pod
 from dev.access import NODE_SHARED_DIRECTORY
+from dev.e2e import Images
 from tests.e2e.kubectl import Manifest, apply, condition, exists, kubectl, read, read_all, until
-from tests.e2e.release import Images, Release, Values
+from tests.e2e.release import Release, Values
 from tests.e2e.world import APPLICATIONS, ROOT, Toolbox, await_ready, connection, topic
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.whole, pytest.mark.spark_operator, pytest.mark.timeout(1800)]
 
 TOPIC = "measured"
 EXAMPLE = ROOT / "examples" / "spark-application.yaml"
