@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dev.console import say
+from dev.errors import DevError
 from dev.images.base import LOCAL, local_base
 from dev.images.bill import write_bill
 from dev.images.engine import Engine
@@ -11,6 +12,9 @@ from dev.images.project import build, image_repository, project_version
 
 # The stage that every target begins with, on the bare base.
 FIRST_OWN_STEP = "org.opencontainers.image.licenses"
+
+# What an image may have above its base.
+LIMITS_BYTES = {"operator": 100_000_000}
 
 
 def make_images(targets: Sequence[str], base: str | None, bills: Path) -> int:
@@ -30,6 +34,9 @@ def make_images(targets: Sequence[str], base: str | None, bills: Path) -> int:
         file = bills / f"scalable-topics-{target}.cdx.json"
         count = write_bill(engine, name, file)
         whole, own = engine.size_bytes(name), engine.size_above_bytes(name, FIRST_OWN_STEP)
+        limit = LIMITS_BYTES.get(target)
+        if limit is not None and own > limit:
+            raise DevError(f"{name} has {megabytes(own)} MB above its base, and may have {megabytes(limit)}")
         print(f"{name}: {megabytes(whole)} MB, of which {megabytes(own)} MB above its base; {count} things in {file}")
     return 0
 

@@ -39,7 +39,8 @@ def test_with_objects_left_it_says_so_and_all_data_stays_and_a_new_release_goes_
         operate(operation("split-kept-0", TOPIC, type="Split", split={"segment": 0}))
         before, topics = layout(TOPIC), segment_topics(TOPIC)
         said = release.uninstall()
-        assert f"{APPLICATIONS}/{TOPIC}" in said, "what is left is named"
+        assert "1 ScalableTopic(s) are there" in said, "what is left is named"
+        assert f"namespace {APPLICATIONS}, 1: {TOPIC}\n" in said
         assert exists("crd", DEFINITION)
         assert layout(TOPIC) == before
         assert set(topics) <= toolbox.segments_on_broker()
