@@ -47,11 +47,7 @@ FROM ${BASE_IMAGE} AS runtime
 ENV PYTHONPATH=/opt/scalable-topics/project:/opt/scalable-topics/packages \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
-ARG VERSION=0.0.0
-ARG REVISION=unknown
-LABEL org.opencontainers.image.version=${VERSION} \
-      org.opencontainers.image.revision=${REVISION} \
-      org.opencontainers.image.licenses=Apache-2.0
+LABEL org.opencontainers.image.licenses=Apache-2.0
 
 FROM runtime AS spark
 # Some of Java's packages write below a folder of manual pages that slim images lack.
@@ -72,6 +68,11 @@ COPY --chmod=0755 spark/image/ /opt/segment-load/
 WORKDIR /opt/segment-load
 USER 10001:0
 ENTRYPOINT ["/opt/segment-load/entrypoint.sh"]
+# Last, since every commit has another one, after which nothing is taken from the layers of the build before.
+ARG VERSION=0.0.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.version=${VERSION} \
+      org.opencontainers.image.revision=${REVISION}
 
 FROM runtime AS operator
 ENV HOME=/tmp
@@ -82,3 +83,7 @@ COPY --from=project /project /opt/scalable-topics/project
 WORKDIR /tmp
 USER 10001:10001
 ENTRYPOINT ["python3", "-m", "scalable_topics_operator"]
+ARG VERSION=0.0.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.version=${VERSION} \
+      org.opencontainers.image.revision=${REVISION}

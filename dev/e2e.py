@@ -1,5 +1,6 @@
 """`python -m dev e2e`: the end-to-end tests, on a node of this machine, on kind, or on a cluster that is given."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from dev import chart_tools
 from dev.artifacts import kube_programs
 from dev.console import say
 from dev.images.base import LOCAL, local_base
+from dev.images.command import FIRST_OWN_STEP, megabytes
 from dev.images.engine import Engine
 from dev.images.project import tree_image
 from dev.images.pulsar_image import pulsar_image
@@ -73,6 +75,7 @@ def run_on_node(arguments: Sequence[str], *, short: bool) -> int:
             cluster.node.load(engine, name)
         say(f"a node with {len(images.names())} images is up after {time.monotonic() - started:.0f} s")
         variables = cluster.environment() | images.environment()
+        variables["E2E_IMAGE_SIZES"] = json.dumps(_sizes(engine, images))
         variables["E2E_AUDIT_LOG"] = str(cluster.kubernetes.audit_log)
         programs.append(cluster.kubernetes.kubectl.parent)
         code = _run(cluster.command(_pytest(arguments, "not whole" if short else "")), variables, programs)
@@ -113,6 +116,18 @@ def run_on_given(arguments: Sequence[str], images: Images, *, short: bool) -> in
     """Run the tests on the cluster of KUBECONFIG, whose nodes have or can pull the images; returns the exit code."""
     programs = [chart_tools.helm().parent, kstatus().parent, kube_programs()]
     return _run(_pytest(arguments, _elsewhere(short=short)), images.environment(), programs)
+
+
+def _sizes(engine: Engine, images: Images) -> list[dict[str, object]]:
+    named = [("operator", images.operator), *([("spark", images.spark)] if images.spark else [])]
+    return [
+        {
+            "target": target,
+            "whole": megabytes(engine.size_bytes(name)),
+            "own": megabytes(engine.size_above_bytes(name, FIRST_OWN_STEP)),
+        }
+        for target, name in named
+    ]
 
 
 def _next(engine: Engine, operator: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from dev.e2e import Images
 from tests.e2e.kubectl import CommandFailed, helm, kubectl, read_all
 from tests.e2e.release import NAMESPACE, SELECTOR, Release, Values
+from tests.e2e.report import Report
 from tests.e2e.world import APPLICATIONS, Toolbox, install_pulsar, make_toolbox
 
 # By short names: the plural of ScalableTopic is the name of the category, too, which means all kinds to kubectl.
@@ -27,16 +28,25 @@ def images() -> Images:
 
 
 @pytest.fixture(scope="session")
+def report(request: pytest.FixtureRequest) -> Iterator[Report]:
+    """What the run shows; a page of evidence comes of a whole one in which nothing has failed."""
+    made = Report()
+    yield made
+    if not request.session.testsfailed:
+        made.write()
+
+
+@pytest.fixture(scope="session")
 def pulsar_tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the tokens that the broker takes."""
     return tmp_path_factory.mktemp("pulsar") / "tokens"
 
 
 @pytest.fixture(scope="session")
-def toolbox(images: Images, pulsar_tokens: Path) -> Toolbox:
+def toolbox(images: Images, pulsar_tokens: Path, report: Report) -> Toolbox:
     """A pod that sends, receives and asks; there is a broker to do that with."""
     install_pulsar(images.pulsar, pulsar_tokens)
-    return make_toolbox(images.operator, pulsar_tokens)
+    return make_toolbox(images.operator, pulsar_tokens, report)
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +76,11 @@ def remove_objects() -> None:
         kubectl("patch", "scalabletopic", *where, "--type=merge", '--patch={"spec":{"deletionPolicy":"Delete"}}')
     for kind in OBJECTS:
         kubectl("delete", kind, "--all", "--all-namespaces", "--timeout=120s")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What judges all tests together comes after them."""
+    items.sort(key=lambda item: item.get_closest_marker("audited") is not None)
 
 
 @pytest.hookimpl(wrapper=True)

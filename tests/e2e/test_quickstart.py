@@ -46,7 +46,6 @@ def test_the_topic_is_on_the_broker_and_every_object_is_current(toolbox: Toolbox
     for manifest in quickstart():
         found = read(manifest["kind"], manifest["metadata"]["name"], APPLICATIONS)
         assert status_of(found) == "Current", found["status"]
-    print("\n" + kubectl("get", "stconn,stopic", "--namespace", APPLICATIONS))
 
 
 def test_messages_survive_reshaping_and_the_death_of_the_leader(toolbox: Toolbox, release: Release) -> None:
@@ -60,7 +59,6 @@ def test_messages_survive_reshaping_and_the_death_of_the_leader(toolbox: Toolbox
         operate(operation("merge-2-and-3", TOPIC, type="Merge", merge={"segments": [2, 3]}))
         operate(operation("rebucket", TOPIC, type="Rebucket", rebucket={"segment": 4, "buckets": 4}))
     assert len(active(TOPIC)) == 7
-    print("\n" + kubectl("get", "stopic,segop", "--namespace", APPLICATIONS, "--output", "wide"))
 
 
 def test_the_gateway_answers_through_the_service_to_a_token_of_a_service_account(toolbox: Toolbox) -> None:

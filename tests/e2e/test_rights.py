@@ -16,6 +16,7 @@ import yaml
 
 from tests.e2e.kubectl import Manifest, run
 from tests.e2e.release import CHART, NAME, NAMESPACE
+from tests.e2e.report import RIGHTS_PART, Report
 
 pytestmark = [pytest.mark.whole, pytest.mark.audited]
 
@@ -26,10 +27,10 @@ ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 OTHER_SPARK_OPERATOR = "spark.apache.org"
 
 
-def test_no_right_is_left_unused_and_none_was_lacking() -> None:
+def test_no_right_is_left_unused_and_none_was_lacking(report: Report) -> None:
     used, refused = _asked(Path(os.environ["E2E_AUDIT_LOG"]))
     granted = _granted(_rendered())
-    print("\n" + _table(granted, used))
+    report.add(RIGHTS_PART, *_table(granted, used))
     assert refused == set()
     assert {right for right in granted - used if right[0] != OTHER_SPARK_OPERATOR} == set()
     assert used <= granted
@@ -69,7 +70,7 @@ def _asked(log: Path) -> tuple[set[Right], set[Right]]:
     return used, refused
 
 
-def _table(granted: set[Right], used: set[Right]) -> str:
+def _table(granted: set[Right], used: set[Right]) -> list[str]:
     verbs: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for group, resource, verb in sorted(granted | used):
         verbs[group, resource][verb] = "" if (group, resource, verb) in used else " (unused)"
@@ -77,4 +78,4 @@ def _table(granted: set[Right], used: set[Right]) -> str:
         f"| {group or 'core'} | {resource} | {', '.join(verb + mark for verb, mark in found.items())} |"
         for (group, resource), found in verbs.items()
     ]
-    return "\n".join(("| group | resource | verbs granted and used |", "|---|---|---|", *rows))
+    return ["| group | resource | verbs |", "| --- | --- | --- |", *rows]

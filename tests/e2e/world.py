@@ -15,6 +15,7 @@ from dev import pulsar_pod, tokens
 from scalable_topics.layout import SegmentLayout, TopicName, classic_segment_name, from_record
 from tests.e2e.kubectl import Manifest, apply, condition, kubectl, read, until
 from tests.e2e.pods.traffic import STARTED
+from tests.e2e.report import Report
 
 ROOT = Path(__file__).parents[2]
 APPLICATIONS = "applications"
@@ -53,7 +54,14 @@ except OSError as error:
 
 
 class Toolbox:
-    """A pod of the operator's image that sends, receives and asks from within the cluster."""
+    """A pod of the operator's image that sends, receives and asks from within the cluster.
+
+    Args:
+        report: takes what became of messages.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
 
     def ask(self, url: str, token_file: str, method: str = "GET", body: str | None = None) -> tuple[int, str]:
         """Make a request; answers status and body, status 0 where nobody answered."""
@@ -93,7 +101,7 @@ class Toolbox:
             child.wait()
         assert child.returncode == 0, errors
         found = json.loads(output.splitlines()[-1])
-        print(f"\ntraffic on {topic}: {found}")
+        self._report.judged(topic, found)
         assert found.pop("sent") > 0
         found.pop("longest_ms")
         assert not any(found.values()), found
@@ -114,14 +122,14 @@ def install_pulsar(image: str, directory: Path) -> None:
     )
 
 
-def make_toolbox(image: str, directory: Path) -> Toolbox:
+def make_toolbox(image: str, directory: Path, report: Report) -> Toolbox:
     """Make the namespace of applications with the broker's token in it, and the pod; wait until it runs."""
     apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": APPLICATIONS}})
     apply(pulsar_secret(directory), _harness(), *_dashboard(), _toolbox(image), namespace=APPLICATIONS)
     kubectl(
         "wait", "--namespace", APPLICATIONS, f"pod/{TOOLBOX}", "--for=condition=Ready", f"--timeout={START_SECONDS}s"
     )
-    toolbox = Toolbox()
+    toolbox = Toolbox(report)
     # It answers before it has its namespaces.
     url = f"{pulsar_pod.ADMIN_URL}/admin/v2/namespaces/public"
     until(
