@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dev.e2e import Images
-from tests.e2e.kubectl import apply, condition, kubectl, read, until
+from tests.e2e.kubectl import apply, kubectl, until
 from tests.e2e.release import NAMESPACE, SELECTOR, Release, Values
-from tests.e2e.world import APPLICATIONS, Toolbox, active, await_ready, connection, topic
+from tests.e2e.world import APPLICATIONS, Toolbox, active, await_pipeline, await_ready, connection, topic
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(1500)]
 
@@ -36,12 +36,7 @@ def test_a_topic_is_split_by_the_load_that_the_pipeline_tells(release: Release, 
     apply(connection(load=load), topic(TOPIC, segments={"initial": 1}, autoScale=POLICY), namespace=APPLICATIONS)
     await_ready("scalabletopic", TOPIC)
     with toolbox.traffic(TOPIC):
-        until(
-            lambda: condition(read("scalabletopicconnection", "pulsar", APPLICATIONS), "LoadFresh"),
-            lambda found: found.get("reason") == "PipelineFollowed",
-            what="the pipeline's records are followed",
-            within_seconds=PIPELINE_SECONDS,
-        )
+        await_pipeline(PIPELINE_SECONDS)
         until(
             lambda: active(TOPIC),
             lambda found: len(found) >= 3,

@@ -12,9 +12,9 @@ import yaml
 from dev import pulsar_pod
 from dev.access import NODE_SHARED_DIRECTORY
 from dev.e2e import Images
-from tests.e2e.kubectl import Manifest, apply, condition, exists, kubectl, read, read_all, until
+from tests.e2e.kubectl import Manifest, apply, exists, kubectl, read_all, until
 from tests.e2e.release import Release, Values
-from tests.e2e.world import APPLICATIONS, ROOT, Toolbox, await_ready, connection, topic
+from tests.e2e.world import APPLICATIONS, ROOT, Toolbox, await_pipeline, await_ready, connection, topic
 
 pytestmark = [pytest.mark.whole, pytest.mark.spark_operator, pytest.mark.timeout(1800)]
 
@@ -44,12 +44,7 @@ def test_the_records_of_a_spark_application_are_followed_and_it_goes_with_its_co
     )
     await_ready("scalabletopic", TOPIC)
     with toolbox.traffic(TOPIC):
-        until(
-            lambda: condition(read("scalabletopicconnection", "pulsar", APPLICATIONS), "LoadFresh"),
-            lambda found: found.get("reason") == "PipelineFollowed",
-            what="the pipeline's records are followed",
-            within_seconds=PIPELINE_SECONDS,
-        )
+        await_pipeline(PIPELINE_SECONDS)
         roles = {each["metadata"]["labels"].get("spark-role") for each in read_all("pods", APPLICATIONS, "spark-role")}
         assert roles == {"driver", "executor"}
     assert exists("sparkapplication", "load-pulsar", APPLICATIONS)

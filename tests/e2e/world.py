@@ -207,6 +207,16 @@ def await_ready(kind: str, name: str, within_seconds: float = 120, namespace: st
     )
 
 
+def await_pipeline(within_seconds: float) -> None:
+    """Wait until the records of the connection's pipeline are what decisions are made from."""
+    until(
+        lambda: condition(read("scalabletopicconnection", "pulsar", APPLICATIONS), "LoadFresh"),
+        lambda found: found.get("reason") == "PipelineFollowed",
+        what="the pipeline's records are followed",
+        within_seconds=within_seconds,
+    )
+
+
 def layout(name: str) -> SegmentLayout:
     """The layout in a topic's status."""
     return from_record(read("scalabletopic", name, APPLICATIONS)["status"]["layout"])
