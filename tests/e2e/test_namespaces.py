@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.kubectl import apply, helm, kubectl, read, read_all
+from tests.e2e.kubectl import apply, exists, helm, kubectl, read, read_all, until
 from tests.e2e.release import NAME, NAMESPACE, Release, Values
 from tests.e2e.world import APPLICATIONS, Toolbox, await_ready, connection, operate, operation, topic
 
@@ -23,7 +23,8 @@ def test_topics_of_its_namespaces_are_kept_and_others_are_not_touched(release: R
     apply(connection(), topic("strange"), namespace=ELSEWHERE)
     apply(connection(), topic("own"), namespace=APPLICATIONS)
     await_ready("scalabletopic", "own")
-    operate(operation("split-own", "own", type="Split", split={"segment": 0}, ttlSecondsAfterFinished=1))
+    operate(operation("split-own", "own", type="Split", split={"segment": 0}, ttlSecondsAfterFinished=10))
+    until(lambda: exists("segop", "split-own", APPLICATIONS), lambda there: not there, what="its time is over")
     strange = read("scalabletopic", "strange", ELSEWHERE)
     assert "status" not in strange
     assert "finalizers" not in strange["metadata"]

@@ -23,23 +23,33 @@ pytestmark = [pytest.mark.whole, pytest.mark.audited]
 Right = tuple[str, str, str]
 """Group, resource with its subresource, verb."""
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+_REREAD = "a status write that another write was faster than reads the object again (StatusStore)"
+# Needed, and not in every run: why, and what is tried where.
+SELDOM: dict[Right, str] = {
+    ("scalabletopics.io", "scalabletopicconnections", "get"): _REREAD,
+    ("scalabletopics.io", "segmentautoscalepolicies", "get"): _REREAD,
+    ("scalabletopics.io", "segmentoperations", "get"): _REREAD,
+    ("sparkoperator.k8s.io", "sparkapplications", "patch"): "metadata that somebody has taken away is put back",
+}
 # Of kinds that exist only with another Spark operator, which cannot be had here: the same code asks for both.
 OTHER_SPARK_OPERATOR = "spark.apache.org"
+OTHER = "of the other Spark operator"
 
 
 def test_no_right_is_left_unused_and_none_was_lacking(report: Report) -> None:
     used, refused = _asked(Path(os.environ["E2E_AUDIT_LOG"]))
-    granted = _granted(_rendered())
+    always, granted = _granted(_rendered()), _granted(_rendered("--set", "loadPipeline.sparkApplications=true"))
     report.add(RIGHTS_PART, *_table(granted, used))
-    assert refused == set()
-    assert {right for right in granted - used if right[0] != OTHER_SPARK_OPERATOR} == set()
+    # What a connection has left of a pipeline in pods is looked for, whether or not that may be seen; and pods that an
+    # uninstallation ends have lost their account's rights before they let go of their Leases.
+    assert {right for right in refused & always if right[1] != "leases"} == set()
+    assert refused <= granted
+    assert {right for right in granted - used - SELDOM.keys() if right[0] != OTHER_SPARK_OPERATOR} == set()
     assert used <= granted
 
 
-def _rendered() -> list[Manifest]:
-    text = run(
-        "helm", "template", NAME, str(CHART), "--namespace", NAMESPACE, "--set", "loadPipeline.sparkApplications=true"
-    )
+def _rendered(*options: str) -> list[Manifest]:
+    text = run("helm", "template", NAME, str(CHART), "--namespace", NAMESPACE, *options)
     return [document for document in yaml.safe_load_all(text) if document]
 
 
@@ -73,7 +83,8 @@ def _asked(log: Path) -> tuple[set[Right], set[Right]]:
 def _table(granted: set[Right], used: set[Right]) -> list[str]:
     verbs: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for group, resource, verb in sorted(granted | used):
-        verbs[group, resource][verb] = "" if (group, resource, verb) in used else " (unused)"
+        right = (group, resource, verb)
+        verbs[group, resource][verb] = "" if right in used else f" (not in this run: {SELDOM.get(right, OTHER)})"
     rows = [
         f"| {group or 'core'} | {resource} | {', '.join(verb + mark for verb, mark in found.items())} |"
         for (group, resource), found in verbs.items()
