@@ -4,23 +4,21 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Self
 
 from dev import chart_tools
-from dev.artifacts import kube_programs
-from dev.console import say
 from dev.images.base import LOCAL, local_base
 from dev.images.command import FIRST_OWN_STEP, megabytes
 from dev.images.engine import Engine
 from dev.images.project import tree_image
 from dev.images.pulsar_image import pulsar_image
 from dev.instance import LocalCluster, Shape
-from dev.kind import Kind, kind_images
+from dev.kind import Kind, helm, kind_images, kubectl
 from dev.kstatus_tool import kstatus
+from dev.run import run_with_own_cluster
 
 REPOSITORY = Path(__file__).parents[1]
 NEXT_TAG = "next"
@@ -66,24 +64,19 @@ def run_on_node(arguments: Sequence[str], *, short: bool) -> int:
     engine = Engine.found()
     images = _built(engine, local_base(engine), short=short)
     programs = [chart_tools.helm().parent, kstatus().parent]
-    cluster = LocalCluster.private(Shape(brokers=0, node=True, spark=not short))
-    code = 1
-    try:
-        started = time.monotonic()
-        cluster.start()
+
+    def prepare(cluster: LocalCluster) -> dict[str, str]:
         for name in images.names():
             cluster.node.load(engine, name)
-        say(f"a node with {len(images.names())} images is up after {time.monotonic() - started:.0f} s")
-        variables = cluster.environment() | images.environment()
-        variables["E2E_IMAGE_SIZES"] = json.dumps(_sizes(engine, images))
-        variables["E2E_AUDIT_LOG"] = str(cluster.kubernetes.audit_log)
-        programs.append(cluster.kubernetes.kubectl.parent)
-        code = _run(cluster.command(_pytest(arguments, "not whole" if short else "")), variables, programs)
-    finally:
-        cluster.stop(keep_logs=code != 0)
-        if code != 0:
-            say(f"the servers' logs are in {cluster.logs}")
-    return code
+        return {
+            **images.environment(),
+            "E2E_IMAGE_SIZES": json.dumps(_sizes(engine, images)),
+            "E2E_AUDIT_LOG": str(cluster.kubernetes.audit_log),
+            "PATH": _path((*programs, cluster.kubernetes.kubectl.parent)),
+        }
+
+    command = _pytest(arguments, "not whole" if short else "")
+    return run_with_own_cluster(command, Shape(brokers=0, node=True, spark=not short), prepare)
 
 
 def run_on_kind(arguments: Sequence[str], *, short: bool, base: str | None, node_image: str | None) -> int:
@@ -101,7 +94,7 @@ def run_on_kind(arguments: Sequence[str], *, short: bool, base: str | None, node
     following = _next(engine, operator)
     spark = "" if short else tree_image(engine, "spark", local_base(engine) if base == LOCAL else base)
     images = Images(operator, following, pulsar.name, spark)
-    programs = [chart_tools.helm().parent, kstatus().parent, kube_programs()]
+    programs = [helm().parent, kstatus().parent, kubectl().parent]
     try:
         kind.create()
         for name in (operator, following, *pulsar.built, *([spark] if spark else [])):
@@ -114,7 +107,7 @@ def run_on_kind(arguments: Sequence[str], *, short: bool, base: str | None, node
 
 def run_on_given(arguments: Sequence[str], images: Images, *, short: bool) -> int:
     """Run the tests on the cluster of KUBECONFIG, whose nodes have or can pull the images; returns the exit code."""
-    programs = [chart_tools.helm().parent, kstatus().parent, kube_programs()]
+    programs = [helm().parent, kstatus().parent, kubectl().parent]
     return _run(_pytest(arguments, _elsewhere(short=short)), images.environment(), programs)
 
 
@@ -153,7 +146,10 @@ def _pytest(arguments: Sequence[str], chosen: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "tests/e2e", *options, *arguments]
 
 
+def _path(programs: Sequence[Path]) -> str:
+    return os.pathsep.join((*map(str, programs), os.environ["PATH"]))
+
+
 def _run(command: Sequence[str], variables: Mapping[str, str], programs: Sequence[Path]) -> int:
-    path = os.pathsep.join((*map(str, programs), os.environ["PATH"]))
-    child = subprocess.run(command, cwd=REPOSITORY, env=os.environ | dict(variables) | {"PATH": path}, check=False)
-    return child.returncode
+    environment = os.environ | dict(variables) | {"PATH": _path(programs)}
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode

@@ -13,10 +13,9 @@ from typing import Any
 
 import yaml
 
-from dev import pulsar_pod, tokens
+from dev import chart_tools, pulsar_pod, tokens
 from dev.artifacts import kube_programs
 from dev.cache import cache_root
-from dev.chart_tools import helm
 from dev.console import say
 from dev.errors import DevError
 from dev.images.base import LOCAL, local_base
@@ -145,6 +144,21 @@ def kind_images(engine: Engine, base: str | None) -> tuple[str, PulsarImage]:
     return tree_image(engine, "operator", made), PulsarImage(pulsar_image(engine, made), is_built=True)
 
 
+def kubectl() -> Path:
+    """Return the `kubectl` on the PATH, else the one built here."""
+    return _on_path("kubectl") or kube_programs() / "kubectl"
+
+
+def helm() -> Path:
+    """Return the `helm` on the PATH, else the one built here."""
+    return _on_path("helm") or chart_tools.helm()
+
+
+def _on_path(program: str) -> Path | None:
+    found = shutil.which(program)
+    return Path(found) if found else None
+
+
 def install(kind: Kind, operator: str, pulsar: str) -> None:
     """Put a broker, the Secret that examples/quickstart.yaml asks for, and the operator into the cluster.
 
@@ -154,16 +168,16 @@ def install(kind: Kind, operator: str, pulsar: str) -> None:
         pulsar: image of Pulsar, which it has or can pull.
     """
     cluster = {"KUBECONFIG": str(kind.kubeconfig)}
-    kubectl = str(kube_programs() / "kubectl")
+    program = str(kubectl())
     directory = kind.kubeconfig.parent / "tokens"
     tokens.create_all(directory)
     token = tokens.token_file(directory, "superuser").read_text()
     named = {"name": TOKEN_SECRET, "namespace": "default"}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": named, "stringData": {"token": token}}
-    _apply(kubectl, cluster, [*pulsar_pod.pulsar_manifests(pulsar, directory), secret])
+    _apply(program, cluster, [*pulsar_pod.pulsar_manifests(pulsar, directory), secret])
     say("waiting for the broker")
     where = ("--namespace", pulsar_pod.NAMESPACE)
-    _run(kubectl, "rollout", "status", *where, "statefulset/pulsar", f"--timeout={WAIT}", environment=cluster)
+    _run(program, "rollout", "status", *where, "statefulset/pulsar", f"--timeout={WAIT}", environment=cluster)
     repository, _, tag = operator.rpartition(":")
     _run(
         *(str(helm()), "upgrade", "--install", "scalable-topics", str(CHART)),
@@ -173,9 +187,9 @@ def install(kind: Kind, operator: str, pulsar: str) -> None:
     )
 
 
-def _apply(kubectl: str, cluster: dict[str, str], manifests: Sequence[dict[str, Any]]) -> None:
+def _apply(program: str, cluster: dict[str, str], manifests: Sequence[dict[str, Any]]) -> None:
     content = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
-    _run(kubectl, "apply", "--filename", "-", environment=cluster, text=content)
+    _run(program, "apply", "--filename", "-", environment=cluster, text=content)
 
 
 def _run(*command: str, environment: dict[str, str], text: str = "") -> str:

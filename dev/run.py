@@ -24,13 +24,29 @@ def run_with_cluster(command: Sequence[str], shape: Shape) -> int:
     if existing_cluster():
         say("using the cluster that KUBECONFIG and PULSAR_ADMIN_URL name")
         return _run(command, {})
+    return run_with_own_cluster(command, shape)
+
+
+def run_with_own_cluster(
+    command: Sequence[str], shape: Shape, prepare: Callable[[LocalCluster], dict[str, str]] = lambda _: {}
+) -> int:
+    """Run a command with the variables of a cluster that is started for it alone, and return its exit code.
+
+    Args:
+        command: program and arguments.
+        shape: of the cluster.
+        prepare: called once it is up; answers further variables.
+
+    Logs are kept if the command fails.
+    """
     signal.signal(signal.SIGTERM, _exit_on_signal)
     cluster = LocalCluster.private(shape)
     code = 1
     try:
         cluster.start()
         programs = f"{cluster.kubernetes.kubectl.parent}{os.pathsep}" if shape.kubernetes else ""
-        code = _run(cluster.command(command), cluster.environment() | {"PATH": f"{programs}{os.environ['PATH']}"})
+        variables = cluster.environment() | {"PATH": f"{programs}{os.environ['PATH']}"} | prepare(cluster)
+        code = _run(cluster.command(command), variables)
     finally:
         cluster.stop(keep_logs=code != 0)
         LocalCluster.stop_orphans()
