@@ -30,6 +30,7 @@ NODE_PACKAGES = {
     "socat": "socat",
     "ethtool": "ethtool",
 }
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
 # What its images are made with.
 IMAGE_PACKAGES = {"podman": "podman", "mmdebstrap": "mmdebstrap"}
 NETWORK_PLUGIN_PACKAGE = "containernetworking-plugins"
@@ -120,6 +121,11 @@ def node_obstacle() -> str | None:
     ]
     if missing and not _can_install():
         return f"programs are missing that cannot be installed here: {' '.join(missing)}"
+    if not _succeeds(["unshare", "--net", "--mount", "true"]):
+        return "root may make no networks and mounts here, as in a container without privileges"
+    # In version 1 each kind of them has a folder, and the one above may be read alone.
+    if not any(os.access(folder, os.W_OK) for folder in (CONTROL_GROUPS, *CONTROL_GROUPS.glob("*/"))):
+        return f"{CONTROL_GROUPS} cannot be written"
     return None
 
 
