@@ -9,6 +9,7 @@ from dev import prerequisites
 from dev.cache import content_key, ensure
 from dev.console import say
 from dev.errors import DevError
+from dev.go_modules import go_build
 from dev.steps import run_step
 
 SOURCES = Path(__file__).parent
@@ -49,8 +50,7 @@ def link_flags(go_mod: str) -> str:
 def _build_kube(into: Path, flags: Sequence[str]) -> None:
     program = into / MULTI_CALL_BINARY
     say("building the Kubernetes programs (once a machine; 6 to 8 minutes on two cores)")
-    command = [str(prerequisites.go()), "build", *flags, "-o", str(program), "."]
-    run_step("kube-build", command, directory=KUBE_SOURCES, environment={"CGO_ENABLED": "0"})
+    go_build("kube-build", KUBE_SOURCES, program, flags)
     for name in KUBE_PROGRAMS:
         (into / name).symlink_to(MULTI_CALL_BINARY)
 

@@ -5,13 +5,11 @@ import re
 import shutil
 from pathlib import Path
 
-from dev import prerequisites
 from dev.artifacts import BUILD_FLAGS
 from dev.cache import content_key, ensure
 from dev.console import say
 from dev.errors import DevError
-from dev.go_modules import download_module
-from dev.steps import run_step
+from dev.go_modules import download_module, go_build
 
 HELM_SOURCES = Path(__file__).parent / "helm"
 HELM_PACKAGE = "helm.sh/helm/v3/cmd/helm"
@@ -65,8 +63,7 @@ def _link_flags(go_mod: str) -> str:
 
 def _build_helm(into: Path, flags: list[str]) -> None:
     say("building helm (once a machine; 2 to 4 minutes on two cores)")
-    command = [str(prerequisites.go()), "build", *flags, "-o", str(into / "helm"), HELM_PACKAGE]
-    run_step("helm-build", command, directory=HELM_SOURCES, environment={"CGO_ENABLED": "0"})
+    go_build("helm-build", HELM_SOURCES, into / "helm", flags, HELM_PACKAGE)
 
 
 def _fetch_foreign_kinds(into: Path) -> None:

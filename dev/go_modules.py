@@ -1,11 +1,13 @@
-"""Go modules of other people, fetched by their checksum."""
+"""Programs built from Go modules, and modules of other people, fetched by their checksum."""
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from dev import prerequisites
 from dev.errors import DevError
+from dev.steps import run_step
 
 TIMEOUT_SECONDS = 600
 
@@ -35,3 +37,17 @@ def download_module(module: str, checksum: str, directory: Path) -> Path:
     if found["Sum"] != checksum:
         raise DevError(f"{module} has the checksum {found['Sum']}, not {checksum}")
     return Path(found["Dir"])
+
+
+def go_build(name: str, directory: Path, output: Path, flags: Sequence[str], package: str = ".") -> None:
+    """Build a program that needs no libraries of the machine. Raises DevError.
+
+    Args:
+        name: of the step and its log.
+        directory: of the module.
+        output: the program.
+        flags: of `go build`.
+        package: of the module.
+    """
+    command = [str(prerequisites.go()), "build", *flags, "-o", str(output), package]
+    run_step(name, command, directory=directory, environment={"CGO_ENABLED": "0"})

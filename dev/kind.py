@@ -16,19 +16,19 @@ import yaml
 from dev import chart_tools, pulsar_pod, tokens
 from dev.artifacts import kube_programs
 from dev.cache import cache_root
+from dev.chart_values import CHART
 from dev.console import say
 from dev.errors import DevError
 from dev.images.base import LOCAL, local_base
 from dev.images.engine import Engine
 from dev.images.project import tree_image
 from dev.images.pulsar_image import pulsar_image, pulsar_version
+from dev.prerequisites import on_path
 from dev.pulsar_pod import OFFICIAL_IMAGE
 
 REPOSITORY = Path(__file__).parents[1]
 CONFIGURATION = REPOSITORY / "kind-config.yaml"
-CHART = REPOSITORY / "charts" / "scalable-topics"
 NAMESPACE = "scalable-topics"
-TOKEN_SECRET = "pulsar-token"
 WAIT = "5m"
 COMMAND_TIMEOUT_SECONDS = 900
 
@@ -50,10 +50,10 @@ class Kind:
     @classmethod
     def found(cls, engine: Engine, node_image: str | None) -> "Kind":
         """Return it with the `kind` on the PATH. Raises DevError."""
-        program = shutil.which("kind")
+        program = on_path("kind")
         if program is None:
             raise DevError("kind is needed to make a cluster: install it (go install sigs.k8s.io/kind@latest)")
-        return cls(engine, Path(program), node_image)
+        return cls(engine, program, node_image)
 
     @property
     def name(self) -> str:
@@ -146,17 +146,12 @@ def kind_images(engine: Engine, base: str | None) -> tuple[str, PulsarImage]:
 
 def kubectl() -> Path:
     """Return the `kubectl` on the PATH, else the one built here."""
-    return _on_path("kubectl") or kube_programs() / "kubectl"
+    return on_path("kubectl") or kube_programs() / "kubectl"
 
 
 def helm() -> Path:
     """Return the `helm` on the PATH, else the one built here."""
-    return _on_path("helm") or chart_tools.helm()
-
-
-def _on_path(program: str) -> Path | None:
-    found = shutil.which(program)
-    return Path(found) if found else None
+    return on_path("helm") or chart_tools.helm()
 
 
 def install(kind: Kind, operator: str, pulsar: str) -> None:
@@ -171,9 +166,7 @@ def install(kind: Kind, operator: str, pulsar: str) -> None:
     program = str(kubectl())
     directory = kind.kubeconfig.parent / "tokens"
     tokens.create_all(directory)
-    token = tokens.token_file(directory, "superuser").read_text()
-    named = {"name": TOKEN_SECRET, "namespace": "default"}
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": named, "stringData": {"token": token}}
+    secret = pulsar_pod.token_secret(directory, "default")
     _apply(program, cluster, [*pulsar_pod.pulsar_manifests(pulsar, directory), secret])
     say("waiting for the broker")
     where = ("--namespace", pulsar_pod.NAMESPACE)

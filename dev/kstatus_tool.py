@@ -3,11 +3,10 @@
 import platform
 from pathlib import Path
 
-from dev import prerequisites
 from dev.artifacts import BUILD_FLAGS
 from dev.cache import content_key, ensure
 from dev.console import say
-from dev.steps import run_step
+from dev.go_modules import go_build
 
 SOURCES = Path(__file__).parent / "kstatus"
 
@@ -22,5 +21,4 @@ def kstatus() -> Path:
 
 def _build(into: Path, flags: list[str]) -> None:
     say("building kstatus (once a machine; half a minute)")
-    command = [str(prerequisites.go()), "build", *flags, "-o", str(into / "kstatus"), "."]
-    run_step("kstatus-build", command, directory=SOURCES, environment={"CGO_ENABLED": "0"})
+    go_build("kstatus-build", SOURCES, into / "kstatus", flags)

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from dev.console import say
 from dev.errors import DevError
+from dev.node.cgroups import ROOT as CONTROL_GROUPS
 
 JAVA_VERSIONS = (17, 21)
 JVM_DIRECTORY = Path("/usr/lib/jvm")
@@ -30,7 +31,6 @@ NODE_PACKAGES = {
     "socat": "socat",
     "ethtool": "ethtool",
 }
-CONTROL_GROUPS = Path("/sys/fs/cgroup")
 # What its images are made with.
 IMAGE_PACKAGES = {"podman": "podman", "mmdebstrap": "mmdebstrap"}
 NETWORK_PLUGIN_PACKAGE = "containernetworking-plugins"
@@ -81,35 +81,35 @@ def go() -> Path:
 
 def maven() -> Path:
     """Return the `mvn` command."""
-    return _require(lambda: _on_path("mvn"), "mvn", "to fetch the Pulsar jars", "maven")
+    return _require(lambda: on_path("mvn"), "mvn", "to fetch the Pulsar jars", "maven")
 
 
 def openssl() -> Path:
     """Return the `openssl` command."""
-    return _require(lambda: _on_path("openssl"), "openssl", "to make certificates", "openssl")
+    return _require(lambda: on_path("openssl"), "openssl", "to make certificates", "openssl")
 
 
 def faketime() -> Path:
     """Return the `faketime` command."""
-    return _require(lambda: _on_path("faketime"), "faketime", "to start a broker whose clock is wrong", "faketime")
+    return _require(lambda: on_path("faketime"), "faketime", "to start a broker whose clock is wrong", "faketime")
 
 
 def ip() -> Path:
     """Return the `ip` command."""
-    return _require(lambda: _on_path("ip"), "ip", "to make networks", "iproute2")
+    return _require(lambda: on_path("ip"), "ip", "to make networks", "iproute2")
 
 
 def mmdebstrap() -> Path:
     """Return the `mmdebstrap` command."""
-    return _require(lambda: _on_path("mmdebstrap"), "mmdebstrap", "to make images of Debian", "mmdebstrap")
+    return _require(lambda: on_path("mmdebstrap"), "mmdebstrap", "to make images of Debian", "mmdebstrap")
 
 
 def container_engine() -> Path:
     """Return `docker` if its daemon answers, else `podman`."""
-    docker = _on_path("docker")
+    docker = on_path("docker")
     if docker is not None and _succeeds([str(docker), "version"]):
         return docker
-    return _require(lambda: _on_path("podman"), "Docker (running) or podman", "to build images", "podman")
+    return _require(lambda: on_path("podman"), "Docker (running) or podman", "to build images", "podman")
 
 
 def node_obstacle() -> str | None:
@@ -117,7 +117,7 @@ def node_obstacle() -> str | None:
     if os.geteuid() != 0:
         return "it takes root: networks, mounts and control groups are made"
     missing = _missing_node_packages() + [
-        package for program, package in IMAGE_PACKAGES.items() if _on_path(program) is None
+        package for program, package in IMAGE_PACKAGES.items() if on_path(program) is None
     ]
     if missing and not _can_install():
         return f"programs are missing that cannot be installed here: {' '.join(missing)}"
@@ -137,7 +137,7 @@ def node_tools() -> NodeTools:
     if missing and _can_install():
         _install(*missing)
         missing = _missing_node_packages()
-    containerd, plugins = _on_path("containerd"), _network_plugins()
+    containerd, plugins = on_path("containerd"), _network_plugins()
     if missing or containerd is None or plugins is None:
         raise DevError(f"a node needs more programs: install them (Debian: apt-get install {' '.join(missing)})")
     return NodeTools(containerd, plugins)
@@ -160,7 +160,7 @@ def _require(find: Callable[[], Found | None], what: str, why: str, package: str
 
 
 def _missing_node_packages() -> list[str]:
-    missing = [package for program, package in NODE_PACKAGES.items() if _on_path(program) is None]
+    missing = [package for program, package in NODE_PACKAGES.items() if on_path(program) is None]
     return missing if _network_plugins() else [*missing, NETWORK_PLUGIN_PACKAGE]
 
 
@@ -175,13 +175,14 @@ def _executable(file: Path) -> Path | None:
     return file if os.access(file, os.X_OK) else None
 
 
-def _on_path(program: str) -> Path | None:
+def on_path(program: str) -> Path | None:
+    """Return a program on the PATH."""
     found = shutil.which(program)
     return Path(found) if found else None
 
 
 def _find_go() -> Path | None:
-    program = _on_path("go")
+    program = on_path("go")
     if program is None:
         return None
     version = re.search(r"go(\d+)\.(\d+)", _output([str(program), "version"]))
@@ -203,8 +204,8 @@ def _find_java() -> Java | None:
 def _java_candidates() -> Iterator[Path]:
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"
-    if on_path := _on_path("java"):
-        yield on_path
+    if found := on_path("java"):
+        yield found
     yield from sorted(JVM_DIRECTORY.glob("*/bin/java"))
 
 

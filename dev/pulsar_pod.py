@@ -4,7 +4,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from dev import broker_settings
+from dev import broker_settings, tokens
 from dev.broker_settings import Profile
 from dev.jvm import LOG_CONFIGURATION, Jvm
 
@@ -46,6 +46,13 @@ def pulsar_manifests(image: str, token_directory: Path) -> list[Manifest]:
         _object("v1", "Service", BROKER_SERVICE, spec={"selector": labels, "ports": ports}),
         _object("apps/v1", "StatefulSet", NAME, spec=_stateful_set(image, labels)),
     ]
+
+
+def token_secret(token_directory: Path, namespace: str) -> Manifest:
+    """Return the Secret that examples/quickstart.yaml asks for, with the superuser's token."""
+    token = tokens.token_file(token_directory, "superuser").read_text()
+    named = {"name": "pulsar-token", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": named, "stringData": {"token": token}}
 
 
 def _object(version: str, kind: str, name: str, **content: Any) -> Manifest:

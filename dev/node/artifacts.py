@@ -5,12 +5,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from dev import prerequisites
 from dev.artifacts import BUILD_FLAGS, link_flags
 from dev.cache import content_key, ensure
 from dev.console import say
-from dev.go_modules import download_module
-from dev.steps import run_step
+from dev.go_modules import download_module, go_build
 
 SOURCES = Path(__file__).parent
 BINARIES = SOURCES / "binaries"
@@ -21,7 +19,6 @@ SPARK_OPERATOR_MODULE = "github.com/kubeflow/spark-operator/v2"
 SPARK_OPERATOR_VERSION = "v2.4.0"
 SPARK_OPERATOR_SUM = "h1:Bo5rz5dlhqYEa7e/TLtUEVXDMNRotnVaQ4VLCyeLeOc="
 SPARK_OPERATOR_CRDS = Path("charts") / "spark-operator-chart" / "crds"
-STATIC = {"CGO_ENABLED": "0"}
 
 
 def node_programs() -> Path:
@@ -45,31 +42,26 @@ def spark_operator() -> Path:
 
 def _build_node(into: Path, flags: Sequence[str]) -> None:
     program = into / MULTI_CALL_BINARY
-    say("node, 4 of 5: building kubelet, kube-proxy, kube-scheduler and CoreDNS (once a machine; 3 to 8 minutes)")
-    _go_build("node-build", BINARIES, program, flags, ".")
+    say("building kubelet, kube-proxy, kube-scheduler and CoreDNS (once a machine; 3 to 8 minutes)")
+    go_build("node-build", BINARIES, program, flags, ".")
     for name in NODE_PROGRAMS:
         (into / name).symlink_to(MULTI_CALL_BINARY)
 
 
 def _build_pause(into: Path) -> None:
-    _go_build("pause-build", PAUSE, into / "pause", [*BUILD_FLAGS, "-ldflags", "-s -w"], ".")
+    go_build("pause-build", PAUSE, into / "pause", [*BUILD_FLAGS, "-ldflags", "-s -w"], ".")
 
 
 def _build_spark_operator(into: Path) -> None:
-    say(f"node, 5 of 5: building the spark-operator {SPARK_OPERATOR_VERSION} (once a machine; 2 to 4 minutes)")
+    say(f"building the spark-operator {SPARK_OPERATOR_VERSION} (once a machine; 2 to 4 minutes)")
     module = download_module(f"{SPARK_OPERATOR_MODULE}@{SPARK_OPERATOR_VERSION}", SPARK_OPERATOR_SUM, into)
     # The module cache is read-only, and its replacements of modules count in a main module alone.
     source = into / "source"
     shutil.copytree(module, source, copy_function=shutil.copyfile)
     source.chmod(0o755)
     flags = [*BUILD_FLAGS, "-ldflags", "-s -w"]
-    _go_build("spark-operator-build", source, into / "spark-operator", flags, "./cmd/operator")
+    go_build("spark-operator-build", source, into / "spark-operator", flags, "./cmd/operator")
     shutil.copytree(source / SPARK_OPERATOR_CRDS, into / "crds", copy_function=shutil.copyfile)
     for directory in (source, *source.rglob("*/")):
         directory.chmod(0o755)
     shutil.rmtree(source)
-
-
-def _go_build(name: str, directory: Path, output: Path, flags: Sequence[str], package: str) -> None:
-    command = [str(prerequisites.go()), "build", *flags, "-o", str(output), package]
-    run_step(name, command, directory=directory, environment=STATIC)

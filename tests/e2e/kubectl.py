@@ -21,34 +21,30 @@ class CommandFailed(Exception):
     """A command ended with an error; the message has what it said."""
 
 
-def run(*command: str, text: str | None = None, timeout_seconds: float = COMMAND_TIMEOUT_SECONDS) -> str:
-    """Run a command; answers its output. Raises CommandFailed."""
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout_seconds, check=False)
-    if done.returncode != 0:
-        raise CommandFailed(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()}\n{done.stdout}")
-    return done.stdout
-
-
-def kubectl(*arguments: str, text: str | None = None, timeout_seconds: float = COMMAND_TIMEOUT_SECONDS) -> str:
-    """Run kubectl; answers its output. Raises CommandFailed."""
-    return run("kubectl", *arguments, text=text, timeout_seconds=timeout_seconds)
-
-
-def helm(*arguments: str, text: str | None = None) -> str:
-    """Run helm; answers its output, and what its hooks have said. Raises CommandFailed."""
-    command = ["helm", *arguments]
+def run(*command: str, text: str | None = None, errors: int = subprocess.PIPE) -> str:
+    """Run a command; answers its output, with its errors if those go there. Raises CommandFailed."""
     done = subprocess.run(
         command,
         input=text,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=errors,
         text=True,
         timeout=COMMAND_TIMEOUT_SECONDS,
         check=False,
     )
     if done.returncode != 0:
-        raise CommandFailed(f"{' '.join(command)} ended with {done.returncode}: {done.stdout}")
+        raise CommandFailed(f"{' '.join(command)} ended with {done.returncode}: {done.stderr or ''}\n{done.stdout}")
     return done.stdout
+
+
+def kubectl(*arguments: str, text: str | None = None) -> str:
+    """Run kubectl; answers its output. Raises CommandFailed."""
+    return run("kubectl", *arguments, text=text)
+
+
+def helm(*arguments: str, text: str | None = None) -> str:
+    """Run helm; answers its output, and what its hooks have said. Raises CommandFailed."""
+    return run("helm", *arguments, text=text, errors=subprocess.STDOUT)
 
 
 def apply(*manifests: Manifest, namespace: str | None = None) -> str:

@@ -7,12 +7,12 @@ from typing import Any
 
 import yaml
 
+from dev.chart_values import CHART
 from dev.e2e import Images
 from scalable_topics_operator.cluster.lease_record import shard_lease_name
 from scalable_topics_operator.cluster.shards import shard_of
 from tests.e2e.kubectl import Manifest, helm, kubectl, read, read_all, run, until
 
-CHART = Path(__file__).parents[2] / "charts" / "scalable-topics"
 NAME = "scalable-topics"
 NAMESPACE = "scalable-topics"
 SELECTOR = "app.kubernetes.io/name=scalable-topics,app.kubernetes.io/component=operator"
@@ -50,7 +50,7 @@ class Release:
 
     def upgrade(self, values: Values | None = None, chart: Path = CHART) -> str:
         """Upgrade it, with other values from now on where they are given, and wait as `install` does."""
-        self._values = self._values | (values or {})
+        self._values = merged(self._values, values or {})
         said = self._helm("upgrade", chart)
         self.await_leaders()
         return said

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dev.chart_values import CHART
 from tests.e2e.kubectl import Manifest, run
-from tests.e2e.release import CHART, NAME, NAMESPACE
+from tests.e2e.release import NAME, NAMESPACE
 from tests.e2e.report import RIGHTS_PART, Report
 
 pytestmark = [pytest.mark.whole, pytest.mark.audited]

@@ -125,7 +125,13 @@ def install_pulsar(image: str, directory: Path) -> None:
 def make_toolbox(image: str, directory: Path, report: Report) -> Toolbox:
     """Make the namespace of applications with the broker's token in it, and the pod; wait until it runs."""
     apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": APPLICATIONS}})
-    apply(pulsar_secret(directory), _harness(), *_dashboard(), _toolbox(image), namespace=APPLICATIONS)
+    apply(
+        pulsar_pod.token_secret(directory, APPLICATIONS),
+        _harness(),
+        *_dashboard(),
+        _toolbox(image),
+        namespace=APPLICATIONS,
+    )
     kubectl(
         "wait", "--namespace", APPLICATIONS, f"pod/{TOOLBOX}", "--for=condition=Ready", f"--timeout={START_SECONDS}s"
     )
@@ -139,12 +145,6 @@ def make_toolbox(image: str, directory: Path, report: Report) -> Toolbox:
         within_seconds=START_SECONDS,
     )
     return toolbox
-
-
-def pulsar_secret(directory: Path) -> Manifest:
-    """The Secret that examples/quickstart.yaml asks for."""
-    token = tokens.token_file(directory, "superuser").read_text(encoding="utf-8")
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pulsar-token"}, "stringData": {"token": token}}
 
 
 def quickstart() -> list[Manifest]:

@@ -13,13 +13,13 @@ from pathlib import Path
 import yaml
 
 from dev.chart_tools import helm
+from dev.chart_values import CHART
 from dev.images.project import project_version
 from scalable_topics_operator.api.crd import KINDS, crd
 from tests.unit.api.manifests import SPECS, STATUSES, manifest
 
 ROOT = Path(__file__).parents[2]
 RELEASES = ROOT / "tests" / "releases"
-CHART = ROOT / "charts" / "scalable-topics"
 DEFINITIONS, OBJECTS = "crds.yaml", "objects.yaml"
 PACKAGE_TIMEOUT_SECONDS = 60
 
