@@ -19,7 +19,7 @@ from scalable_topics_operator.cluster.kube_errors import KubeError, KubeUnavaila
 from scalable_topics_operator.cluster.leadership import Leadership
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.peer_secret import find_peer_token
-from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, TOPICS
+from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, SUBSCRIPTIONS, TOPICS
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.controllers.auto_scaler import AutoScaler
 from scalable_topics_operator.controllers.connections import ConnectionController
@@ -27,6 +27,7 @@ from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
 from scalable_topics_operator.controllers.load_watch import LoadWatch
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import BY_TOPIC, OperationQueue, topic_of_operation
+from scalable_topics_operator.controllers.ordered_subscriptions import SUBSCRIPTIONS_BY_TOPIC, topic_text
 from scalable_topics_operator.controllers.orphan_watch import OrphanWatch
 from scalable_topics_operator.controllers.pipeline_keeper import PipelineKeeper
 from scalable_topics_operator.controllers.policies import SegmentAutoScalePolicyController
@@ -36,6 +37,7 @@ from scalable_topics_operator.controllers.published_thresholds import PublishedT
 from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.controllers.segment_operations import SegmentOperationController
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
+from scalable_topics_operator.controllers.subscriptions import SubscriptionController
 from scalable_topics_operator.controllers.topic_reconciler import TopicReconciler
 from scalable_topics_operator.controllers.topic_views import LeaderViews
 from scalable_topics_operator.controllers.topic_work import (
@@ -66,7 +68,7 @@ Looks = Mapping[str, Callable[[], Coroutine[None, None, None]]]
 """What goes on besides the queue, for ever, by name."""
 
 # In the order of the lists: what topics depend on comes first.
-WATCHED = (CONNECTIONS, POLICIES, TOPICS, SEGMENT_OPERATIONS)
+WATCHED = (CONNECTIONS, POLICIES, SUBSCRIPTIONS, TOPICS, SEGMENT_OPERATIONS)
 _GAUGE_SECONDS = 2.0
 # Topics come and go many at a time: a policy counts them once.
 _POLICY_PAUSE_SECONDS = 1.0
@@ -97,6 +99,7 @@ class OperatorProcess:
         self._cache.add_index(BY_NAME, TOPICS, canonical_topic)
         self._cache.add_index(BY_CONNECTION, TOPICS, lambda body: str(connection_of(body)))
         self._cache.add_index(BY_TOPIC, SEGMENT_OPERATIONS, topic_of_operation)
+        self._cache.add_index(SUBSCRIPTIONS_BY_TOPIC, SUBSCRIPTIONS, topic_text)
         self._book = PolicyBook(self._cache, settings.policy_defaults)
         self._news = PolicyNews(self._cache, self._book)
         self._controllers: Mapping[str, _Controller] = {}
@@ -231,6 +234,7 @@ class OperatorProcess:
         return {
             CONNECTIONS.plural: connections,
             TOPICS.plural: self._topics,
+            SUBSCRIPTIONS.plural: SubscriptionController(self._cache, self._queue.add),
             SEGMENT_OPERATIONS.plural: SegmentOperationController(kube, self._cache, self._queue.add),
             POLICIES.plural: SegmentAutoScalePolicyController(kube, self._cache, events, self._book),
         }

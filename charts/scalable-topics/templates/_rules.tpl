@@ -1,7 +1,7 @@
 {{/* Rules for objects in the namespaces that are watched. */}}
 {{- define "scalable-topics.namespacedRules" -}}
 - apiGroups: [scalabletopics.io]
-  resources: [scalabletopicconnections, scalabletopics, segmentautoscalepolicies, segmentoperations]
+  resources: [scalabletopicconnections, scalabletopics, segmentautoscalepolicies, scalabletopicsubscriptions, segmentoperations]
   verbs: [get, list, watch]
 # Finalizers alone: specs are never written.
 - apiGroups: [scalabletopics.io]
@@ -12,11 +12,16 @@
     - scalabletopicconnections/status
     - scalabletopics/status
     - segmentautoscalepolicies/status
+    - scalabletopicsubscriptions/status
     - segmentoperations/status
   verbs: [patch]
 - apiGroups: [scalabletopics.io]
   resources: [segmentoperations]
   verbs: [delete]
+# Ordered consumers that register make one.
+- apiGroups: [scalabletopics.io]
+  resources: [scalabletopicsubscriptions]
+  verbs: [create]
 # What connections prove themselves with, by names that they give.
 - apiGroups: [""]
   resources: [secrets]

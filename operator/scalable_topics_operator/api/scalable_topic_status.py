@@ -161,6 +161,8 @@ class SubscriptionStatus(ApiModel):
     """Where it started."""
     deletion_policy: DeletionPolicy = "Retain"
     """Whether its cursors are deleted when the spec no longer names it."""
+    out_of_scope: Annotated[tuple[SegmentId, ...], LIST_ATOMIC] = ()
+    """Segments that were sealed before it started at the latest message, and that it never reads (R18)."""
 
 
 class ManagedPermission(ApiModel):

@@ -79,6 +79,8 @@ class ConsumerRegistration(ApiModel):
     """When it registered."""
     assignments: Annotated[tuple[SegmentAssignment, ...], LIST_ATOMIC] = ()
     """What it reads."""
+    releasing: Annotated[tuple[SegmentId, ...], LIST_ATOMIC] = ()
+    """Segments that were taken from it and that it has not let go of yet: nobody else may read them until then."""
 
 
 class ScalableTopicSubscriptionStatus(ApiModel):

@@ -11,6 +11,7 @@ FINALIZER = f"{GROUP}/topic"
 CONNECTIONS = Resource(GROUP, VERSION, "scalabletopicconnections", "ScalableTopicConnection")
 TOPICS = Resource(GROUP, VERSION, "scalabletopics", "ScalableTopic")
 SEGMENT_OPERATIONS = Resource(GROUP, VERSION, "segmentoperations", "SegmentOperation")
+SUBSCRIPTIONS = Resource(GROUP, VERSION, "scalabletopicsubscriptions", "ScalableTopicSubscription")
 POLICIES = Resource(GROUP, VERSION, "segmentautoscalepolicies", "SegmentAutoScalePolicy")
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
 from scalable_topics_operator.api.segment_operation import SegmentOperationSpec
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
@@ -17,8 +19,13 @@ from scalable_topics_operator.operations.requests import (
 _DEFAULT_QUOTA_ACTION = "producer_request_hold"
 
 
-def topic_intent(spec: ScalableTopicSpec) -> TopicIntent:
-    """What a ScalableTopic's spec asks of operations."""
+def topic_intent(spec: ScalableTopicSpec, ordered: Mapping[str, DeclaredSubscription]) -> TopicIntent:
+    """What a ScalableTopic asks of operations.
+
+    Args:
+        spec: of the object.
+        ordered: what its ScalableTopicSubscriptions ask of its cursors; an entry of the spec goes before.
+    """
     per_segment = spec.policies.per_segment if spec.policies else None
     total = spec.policies.total if spec.policies else None
     quota = total.backlog_quota_bytes if total else None
@@ -26,10 +33,13 @@ def topic_intent(spec: ScalableTopicSpec) -> TopicIntent:
         initial_segments=spec.segments.initial,
         bucket_budget=spec.bucket_budget,
         subscriptions={
-            entry.name: DeclaredSubscription(
-                latest=entry.initial_position == "Latest", delete_with_entry=entry.deletion_policy == "Delete"
-            )
-            for entry in spec.subscriptions
+            **ordered,
+            **{
+                entry.name: DeclaredSubscription(
+                    latest=entry.initial_position == "Latest", delete_with_entry=entry.deletion_policy == "Delete"
+                )
+                for entry in spec.subscriptions
+            },
         },
         properties=dict(spec.properties),
         permissions={entry.role: frozenset(entry.actions) for entry in spec.permissions},

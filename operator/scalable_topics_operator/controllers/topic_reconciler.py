@@ -21,6 +21,7 @@ from scalable_topics_operator.controllers.claim_owner import owner_alive
 from scalable_topics_operator.controllers.conditions import Standing, find_condition, holds, with_aspects
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
+from scalable_topics_operator.controllers.ordered_subscriptions import declared_by_objects, has_cursors_for
 from scalable_topics_operator.controllers.refusals import refusal_reason
 from scalable_topics_operator.controllers.timestamps import age_seconds, timestamp_now
 from scalable_topics_operator.controllers.topic_finalizer import TopicFinalizer
@@ -338,6 +339,7 @@ class TopicReconciler:
             and not status.get("operation")
             and (desired is None or desired == status["segments"]["active"])
             and not self._operations.pending(key)
+            and has_cursors_for(status, declared_by_objects(self._cache, key))
         )
 
     def _next_look(self, body: Body, memory: TopicMemory) -> float | None:

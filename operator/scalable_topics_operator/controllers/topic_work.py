@@ -27,6 +27,7 @@ from scalable_topics_operator.controllers.connections import (
 )
 from scalable_topics_operator.controllers.intents import topic_intent
 from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.controllers.ordered_subscriptions import declared_by_objects
 from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_status import TopicFacts
 from scalable_topics_operator.controllers.topic_store import StatusTopicStore
@@ -186,7 +187,7 @@ class TopicWorkMaker:
             topic=topic,
             backend=backend,
             store=topic_store,
-            intent=topic_intent(spec),
+            intent=topic_intent(spec, declared_by_objects(self._cache, key)),
             claim=claim,
             clock=SystemClock(),
             settings=self._settings,

@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterable, Iterator
 
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.object_key import ObjectKey
-from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, TOPICS
+from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, SUBSCRIPTIONS, TOPICS
 from scalable_topics_operator.cluster.shards import shard_of
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import topic_of_operation
+from scalable_topics_operator.controllers.ordered_subscriptions import topic_of_subscription
 from scalable_topics_operator.controllers.topic_work import canonical_topic
 
 
 class WatchedFleet:
     """Shards of what the cache holds.
 
-    Objects for one topic share a shard by its name, so that one leader judges rivals (R1); a SegmentOperation is in
-    its topic's shard until it has finished, and from then on in one of its own, whatever becomes of the topic.
+    Objects for one topic share a shard by its name, so that one leader judges rivals (R1), and its subscriptions are
+    in the same; a SegmentOperation is so until it has finished, and from then on in one of its own, whatever becomes of
+    the topic.
 
     Args:
         cache: the objects.
@@ -41,14 +43,14 @@ class WatchedFleet:
     def shard_of(self, key: ObjectKey) -> int:
         """The shard of an object."""
         body = self._cache.get(key)
-        if key.plural == SEGMENT_OPERATIONS.plural and body is not None and topic_of_operation(body) is not None:
-            key = ObjectKey(TOPICS.plural, key.namespace, body["spec"]["scalableTopic"])
+        if body is not None and (topic := _topic_it_belongs_to(key, body)) is not None:
+            key = topic
             body = self._cache.get(key)
         return shard_of(self._name(key, body), self._shards)
 
     def keys_of(self, shard: int) -> Iterator[ObjectKey]:
         """The objects of a shard that are known."""
-        for resource in (CONNECTIONS, TOPICS, SEGMENT_OPERATIONS, POLICIES):
+        for resource in (CONNECTIONS, TOPICS, SUBSCRIPTIONS, SEGMENT_OPERATIONS, POLICIES):
             for key, _ in self._cache.all(resource):
                 if self.shard_of(key) == shard:
                     yield key
@@ -73,6 +75,14 @@ class WatchedFleet:
     def _name(self, key: ObjectKey, body: Body | None) -> str:
         topic = canonical_topic(body) if key.plural == TOPICS.plural and body is not None else None
         return topic if topic is not None else str(key)
+
+
+def _topic_it_belongs_to(key: ObjectKey, body: Body) -> ObjectKey | None:
+    if key.plural == SUBSCRIPTIONS.plural:
+        return topic_of_subscription(body)
+    if key.plural == SEGMENT_OPERATIONS.plural and topic_of_operation(body) is not None:
+        return ObjectKey(TOPICS.plural, key.namespace, body["spec"]["scalableTopic"])
+    return None
 
 
 def recorded_term(body: Body) -> int:

@@ -267,12 +267,21 @@ class SubscriptionPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionState:
-    """A declared subscription as far as its cursors are made, kept or being deleted (R16)."""
+    """A declared subscription as far as its cursors are made, kept or being deleted (R16).
+
+    Args:
+        name: of the subscription.
+        phase: where it stands.
+        latest: it started at the latest message.
+        delete_with_entry: its cursors are deleted when it is declared no more.
+        out_of_scope: segments that were sealed before it started at the latest message (R18).
+    """
 
     name: str
     phase: SubscriptionPhase
     latest: bool
     delete_with_entry: bool
+    out_of_scope: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +350,7 @@ def read_state(status: Mapping[str, Any]) -> TopicState:
                 SubscriptionPhase(entry["phase"]),
                 entry.get("initialPosition") == "Latest",
                 entry.get("deletionPolicy") == "Delete",
+                tuple(entry.get("outOfScope", ())),
             )
             for entry in status.get("subscriptions", ())
         },
@@ -382,12 +392,15 @@ def write_state(status: Mapping[str, Any], state: TopicState) -> dict[str, Any]:
 
 
 def _subscription_json(entry: SubscriptionState) -> dict[str, Any]:
-    return {
+    data: dict[str, Any] = {
         "name": entry.name,
         "phase": entry.phase.value,
         "initialPosition": "Latest" if entry.latest else "Earliest",
         "deletionPolicy": "Delete" if entry.delete_with_entry else "Retain",
     }
+    if entry.out_of_scope:
+        data["outOfScope"] = list(entry.out_of_scope)
+    return data
 
 
 def operation_segments(operation: Operation | None) -> Sequence[int]:

@@ -31,7 +31,8 @@ def wanted_subscriptions(
         known = recorded.get(name)
         phase = known.phase if known else SubscriptionPhase.CREATING
         latest = known.latest if known else wish.latest
-        wanted[name] = SubscriptionState(name, phase, latest, wish.delete_with_entry)
+        out_of_scope = known.out_of_scope if known else ()
+        wanted[name] = SubscriptionState(name, phase, latest, wish.delete_with_entry, out_of_scope)
     return wanted
 
 
@@ -48,7 +49,8 @@ async def settle_subscriptions(ctx: OperationContext) -> None:
     for entry in wanted.values():
         if entry.phase is SubscriptionPhase.CREATING:
             await _create_cursors(ctx, entry)
-            await _record(ctx, replace(entry, phase=SubscriptionPhase.ACTIVE))
+            skipped = tuple(one.segment_id for one in _segments(ctx) if not one.is_active) if entry.latest else ()
+            await _record(ctx, replace(entry, phase=SubscriptionPhase.ACTIVE, out_of_scope=skipped))
         elif entry.phase is SubscriptionPhase.DELETING:
             try:
                 await _delete_cursors(ctx, entry)

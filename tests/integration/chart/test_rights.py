@@ -24,13 +24,20 @@ from tests.support.running_operator import RunningOperator
 from tests.support.waiting import eventually
 from tests.support.world_making import make_world, random_name
 
-_KINDS = ("scalabletopicconnections", "scalabletopics", "segmentautoscalepolicies", "segmentoperations")
+_KINDS = (
+    "scalabletopicconnections",
+    "scalabletopics",
+    "segmentautoscalepolicies",
+    "scalabletopicsubscriptions",
+    "segmentoperations",
+)
 _G = "scalabletopics.io"
 WATCHED = [
     *((verb, f"{kind}.{_G}") for kind in _KINDS for verb in ("get", "list", "watch")),
     *(("patch", f"{kind}/status.{_G}") for kind in _KINDS),
     ("patch", f"scalabletopics.{_G}"),
     ("delete", f"segmentoperations.{_G}"),
+    ("create", f"scalabletopicsubscriptions.{_G}"),
     ("get", "secrets"),
     ("create", "events"),
 ]
@@ -53,10 +60,10 @@ NEVER = [
     *((verb, "secrets") for verb in ("list", "watch", "update", "patch", "delete")),
     *((verb, "pods") for verb in ("get", "list", "create", "delete")),
     *((verb, "pods/exec") for verb in ("create", "get")),
-    *((verb, f"{kind}.{_G}") for kind in _KINDS for verb in ("create", "update", "deletecollection")),
+    *((verb, f"{kind}.{_G}") for kind in _KINDS for verb in ("update", "deletecollection")),
+    *(("create", f"{kind}.{_G}") for kind in _KINDS if kind != "scalabletopicsubscriptions"),
     *(("patch", f"{kind}.{_G}") for kind in _KINDS if kind != "scalabletopics"),
     *(("delete", f"{kind}.{_G}") for kind in _KINDS if kind != "segmentoperations"),
-    *((verb, f"scalabletopicsubscriptions.{_G}") for verb in ("get", "list", "patch")),
     ("update", "configmaps"),
     ("list", "configmaps"),
     ("deletecollection", "leases.coordination.k8s.io"),

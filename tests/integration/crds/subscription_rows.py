@@ -49,5 +49,6 @@ _TABLE.required(*(f"{_CONSUMERS}[].{name}" for name in ("name", "incarnation", "
 _TABLE.time(f"{_CONSUMERS}[].registeredAt")
 _TABLE.required(f"{_CONSUMERS}[].assignments[].segment")
 _TABLE.at_least(f"{_CONSUMERS}[].assignments[].segment", 0)
+_TABLE.at_least(f"{_CONSUMERS}[].releasing[]", 0)
 
 ROWS = _TABLE.rows

@@ -293,7 +293,13 @@ STATUSES: Mapping[str, Manifest] = {
             }
         ],
         "subscriptions": [
-            {"name": "billing", "phase": "Active", "initialPosition": "Latest", "deletionPolicy": "Delete"}
+            {
+                "name": "billing",
+                "phase": "Active",
+                "initialPosition": "Latest",
+                "deletionPolicy": "Delete",
+                "outOfScope": [0],
+            }
         ],
         "managedPolicies": ["message_ttl_seconds"],
         "managedPermissions": [{"role": "shop", "actions": ["consume", "produce"]}],
@@ -358,6 +364,7 @@ STATUSES: Mapping[str, Manifest] = {
                 "incarnation": "9c0d",
                 "registeredAt": "2026-11-27T10:00:00Z",
                 "assignments": [{"segment": 3, "buckets": [0, 1]}],
+                "releasing": [4],
             }
         ],
         "drained": [0],

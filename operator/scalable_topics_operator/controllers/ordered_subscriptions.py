@@ -1,0 +1,56 @@
+"""The ScalableTopicSubscriptions of a topic: what its ordered subscriptions ask of its cursors (R16, R18, R21)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.resources import TOPICS
+from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.operations.context import DeclaredSubscription
+from scalable_topics_operator.operations.journal import SubscriptionPhase
+
+_CREATING = SubscriptionPhase.CREATING.value
+
+SUBSCRIPTIONS_BY_TOPIC = "subscriptions-by-topic"
+
+
+def topic_of_subscription(body: Body) -> ObjectKey:
+    """The ScalableTopic of a ScalableTopicSubscription."""
+    return ObjectKey(TOPICS.plural, body["metadata"]["namespace"], body["spec"]["scalableTopic"])
+
+
+def topic_text(body: Body) -> str:
+    """Index function: the ScalableTopic of a ScalableTopicSubscription."""
+    return str(topic_of_subscription(body))
+
+
+def ordered_subscriptions(cache: ObjectCache, topic: ObjectKey) -> Iterator[tuple[ObjectKey, Body]]:
+    """The ScalableTopicSubscriptions of a topic that are not being deleted."""
+    for key, body in cache.find(SUBSCRIPTIONS_BY_TOPIC, str(topic)):
+        if not body["metadata"].get("deletionTimestamp"):
+            yield key, body
+
+
+def find_subscription(cache: ObjectCache, topic: ObjectKey, subscription: str) -> tuple[ObjectKey, Body] | None:
+    """The ScalableTopicSubscription of a subscription, the oldest if there are several; None if it has none."""
+    found = [entry for entry in ordered_subscriptions(cache, topic) if entry[1]["spec"]["subscription"] == subscription]
+    return min(found, key=lambda entry: (entry[1]["metadata"]["creationTimestamp"], entry[0].name), default=None)
+
+
+def declared_by_objects(cache: ObjectCache, topic: ObjectKey) -> dict[str, DeclaredSubscription]:
+    """What the ScalableTopicSubscriptions of a topic ask of its cursors; deleting one of them leaves the cursors."""
+    return {
+        body["spec"]["subscription"]: DeclaredSubscription(latest=body["spec"].get("initialPosition") == "Latest")
+        for _, body in ordered_subscriptions(cache, topic)
+    }
+
+
+def has_cursors_for(status: Mapping[str, Any], subscriptions: Collection[str]) -> bool:
+    """Whether the cursors of subscriptions are made, as a ScalableTopic's status says."""
+    if not subscriptions:
+        return True
+    phases = {entry["name"]: entry["phase"] for entry in status.get("subscriptions", ())}
+    return all(phases.get(name, _CREATING) != _CREATING for name in subscriptions)
