@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.whole, pytest.mark.audited]
 
 Right = tuple[str, str, str]
 """Group, resource with its subresource, verb."""
+EVERY = ""
+"""Stands for a name where a right is not bound to one."""
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 _REREAD = "a status write that another write was faster than reads the object again (StatusStore)"
 # Needed, and not in every run: why, and what is tried where.
@@ -39,12 +41,14 @@ OTHER = "of the other Spark operator"
 
 def test_no_right_is_left_unused_and_none_was_lacking(report: Report) -> None:
     used, refused = _asked(Path(os.environ["E2E_AUDIT_LOG"]))
-    always, granted = _granted(_rendered()), _granted(_rendered("--set", "loadPipeline.sparkApplications=true"))
+    always, named = _granted(_rendered()), _granted(_rendered("--set", "loadPipeline.sparkApplications=true"))
+    granted = {right for right, _ in named}
     report.add(RIGHTS_PART, *_table(granted, used))
     # What a connection has left of a pipeline in pods is looked for, whether or not that may be seen; and pods that an
     # uninstallation ends have lost their account's rights before they let go of their Leases.
-    assert {right for right in refused & always if right[1] != "leases"} == set()
-    assert refused <= granted
+    lacking = {(right, name) for right, name in refused if always & {(right, EVERY), (right, name)}}
+    assert {(right, name) for right, name in lacking if right[1] != "leases"} == set()
+    assert {right for right, _ in refused} <= granted
     assert {right for right in granted - used - SELDOM.keys() if right[0] != OTHER_SPARK_OPERATOR} == set()
     assert used <= granted
 
@@ -54,22 +58,24 @@ def _rendered(*options: str) -> list[Manifest]:
     return [document for document in yaml.safe_load_all(text) if document]
 
 
-def _granted(manifests: Iterable[Manifest]) -> set[Right]:
+def _granted(manifests: Iterable[Manifest]) -> set[tuple[Right, str]]:
+    """Rights with the name that each is bound to."""
     return {
-        (group, resource, verb)
+        ((group, resource, verb), name)
         for manifest in manifests
         if manifest["kind"] in ("Role", "ClusterRole")
         for rule in manifest["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
+        for name in rule.get("resourceNames", (EVERY,))
     }
 
 
-def _asked(log: Path) -> tuple[set[Right], set[Right]]:
-    """What was asked and answered, and what was refused for want of a right."""
+def _asked(log: Path) -> tuple[set[Right], set[tuple[Right, str]]]:
+    """What was asked and answered, and what was refused for want of a right, with the name it was asked of."""
     used: set[Right] = set()
-    refused: set[Right] = set()
+    refused: set[tuple[Right, str]] = set()
     for line in log.read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         if event["user"]["username"] != ACCOUNT or "objectRef" not in event:
@@ -77,7 +83,10 @@ def _asked(log: Path) -> tuple[set[Right], set[Right]]:
         named = event["objectRef"]
         resource = "/".join(filter(None, (named["resource"], named.get("subresource"))))
         right = (named.get("apiGroup", ""), resource, event["verb"])
-        (refused if event.get("responseStatus", {}).get("code") == 403 else used).add(right)
+        if event.get("responseStatus", {}).get("code") == 403:
+            refused.add((right, named.get("name", EVERY)))
+        else:
+            used.add(right)
     return used, refused
 
 
