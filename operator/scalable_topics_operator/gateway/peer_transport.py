@@ -1,7 +1,8 @@
-"""HTTP between replicas: bounded in time and size, tried once."""
+"""HTTP and WebSockets between replicas: bounded in time and size, tried once."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +11,12 @@ from typing import Self
 import aiohttp
 from yarl import URL
 
+from scalable_topics_operator.gateway.websockets import CLOSE_SECONDS, FRAME_BYTES
+
 PEER_SECONDS = 3.0
 # A segment is about 150 bytes of a connection's load.
 _MOST_BYTES = 64 * 1024 * 1024
+_SWITCHING_PROTOCOLS = 101
 
 
 class PeerUnreachable(Exception):
@@ -34,6 +38,18 @@ class PeerAnswer:
     body: bytes
 
 
+class PeerRefused(Exception):
+    """Another replica answered to a WebSocket's handshake with something else.
+
+    Args:
+        answer: what it said.
+    """
+
+    def __init__(self, answer: PeerAnswer) -> None:
+        super().__init__(f"answered {answer.status}")
+        self.answer = answer
+
+
 class PeerTransport:
     """Sends requests to other replicas. Use as an async context manager.
 
@@ -48,14 +64,22 @@ class PeerTransport:
         self._ssl: aiohttp.Fingerprint | bool = True if fingerprint is None else aiohttp.Fingerprint(fingerprint)
         self._timeout_seconds = timeout_seconds
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=64))
+        # Apart and without a limit: sockets stay open, and whoever accepts them counts them.
+        self._sockets = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=None),
+            middlewares=(_read_refusal,),
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._session is not None:
-            await self._session.close()
+        for session in (self._session, self._sockets):
+            if session is not None:
+                await session.close()
 
     async def get(self, address: str, path: str, headers: Mapping[str, str]) -> PeerAnswer:
         """Send one GET.
@@ -82,6 +106,43 @@ class PeerTransport:
         except (aiohttp.ClientError, OSError) as error:
             # What the library says may quote the request.
             raise PeerUnreachable(f"replica at {address}: {type(error).__name__}") from None
+
+    async def websocket(self, address: str, path: str, headers: Mapping[str, str]) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket, which the caller closes; its pings are for the caller to answer.
+
+        Args:
+            address: host and port of the other replica.
+            path: encoded, with the query.
+            headers: to send with the handshake.
+
+        Raises PeerUnreachable, PeerRefused.
+        """
+        if self._sockets is None:
+            raise RuntimeError("PeerTransport is used outside its context manager")
+        scheme = "ws" if self._scheme == "http" else "wss"
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self._sockets.ws_connect(
+                    URL(f"{scheme}://{address}{path}", encoded=True),
+                    headers=headers,
+                    ssl=self._ssl,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
+                    autoping=False,
+                    max_msg_size=FRAME_BYTES,
+                )
+        except TimeoutError:
+            raise PeerUnreachable(f"replica at {address}: no answer in {self._timeout_seconds:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise PeerUnreachable(f"replica at {address}: {type(error).__name__}") from None
+
+
+async def _read_refusal(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keep what a replica says when it refuses a handshake, of which the library would keep the status only."""
+    response = await handler(request)
+    if response.status == _SWITCHING_PROTOCOLS:
+        return response
+    async with response:
+        raise PeerRefused(PeerAnswer(response.status, response.headers, await _read(response)))
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

@@ -6,6 +6,7 @@ import hashlib
 import ipaddress
 import logging
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -16,7 +17,10 @@ from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.peers import make_address
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.gateway.access import Access
+from scalable_topics_operator.gateway.admission import Admission
 from scalable_topics_operator.gateway.app import GatewayRoutes
+from scalable_topics_operator.gateway.forwarding import Forwarding
+from scalable_topics_operator.gateway.parts import GatewayParts, RouteMaker
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
 from scalable_topics_operator.gateway.topic_directory import TopicDirectory
 from scalable_topics_operator.gateway.views import Leaders, LoadSource, TopicViews
@@ -77,6 +81,7 @@ class Gateway:
         metrics: count requests.
         views: what this replica can tell of the topics it leads; None while there is nothing that could.
         load: what this replica has sampled; None while it samples nothing.
+        more: make further routes out of what all of them share.
     """
 
     def __init__(
@@ -94,15 +99,19 @@ class Gateway:
         metrics: Metrics,
         views: TopicViews | None = None,
         load: LoadSource | None = None,
+        more: Iterable[RouteMaker] = (),
     ) -> None:
         self._host, *self._more_hosts = host.split(",")
         self._port = port
         self._certificate = certificate
         self._access = Access(kube)
-        routes = GatewayRoutes(
-            TopicDirectory(cache), self._access, leaders, transport, peer_token, metrics, views, load
-        )
-        self._runner = web.AppRunner(routes.make_app(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        self._forwarding = Forwarding(transport, metrics)
+        admission = Admission(TopicDirectory(cache), self._access)
+        parts = GatewayParts(admission, leaders, self._forwarding, metrics)
+        routes = [route for make in more for route in make(parts)]
+        app = GatewayRoutes(parts, peer_token, views, load, routes).make_app()
+        app.on_shutdown.append(self._send_away)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
         self.address = address
 
     async def __aenter__(self) -> Self:
@@ -128,6 +137,9 @@ class Gateway:
         """End, with what is under way."""
         await self._runner.cleanup()
         await self._access.close()
+
+    async def _send_away(self, _: web.Application) -> None:
+        await self._forwarding.close()
 
 
 def _is_any(host: str) -> bool:

@@ -28,7 +28,7 @@ from scalable_topics_operator.cluster.peer_secret import SECRET_NAME
 from scalable_topics_operator.cluster.resources import CONNECTIONS, GROUP, SECRETS
 from scalable_topics_operator.cluster.reviews import SERVICE_ACCOUNTS, request_token
 from scalable_topics_operator.cluster.shards import shard_of
-from scalable_topics_operator.gateway.app import LEADER_HEADER
+from scalable_topics_operator.gateway.forwarding import LEADER_HEADER
 from tests.support import manifests
 from tests.support.metrics import read_metric
 from tests.support.pulsar_view import PulsarView

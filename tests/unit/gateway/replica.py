@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +14,7 @@ from scalable_topics_operator.cluster.peers import Peer
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.topic_work import BY_NAME, canonical_topic
+from scalable_topics_operator.gateway.parts import RouteMaker
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
 from scalable_topics_operator.gateway.server import Certificate, Gateway
 from scalable_topics_operator.telemetry.metrics import Metrics
@@ -73,6 +74,7 @@ async def replica(
     address: str = "",
     host: str = "127.0.0.1",
     port: int = 0,
+    more: Iterable[RouteMaker] = (),
 ) -> AsyncIterator[Replica]:
     """Start one that knows topic `topic://acme/shop/orders`, and has no views and samples if `without`."""
     cache, known, metrics = ObjectCache(), Known(), Metrics()
@@ -94,6 +96,7 @@ async def replica(
             metrics=metrics,
             views=None if without else known,
             load=None if without else known,
+            more=more,
         ) as gateway,
     ):
         yield Replica(gateway, known, metrics)

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from scalable_topics_operator.cluster.peers import Peer
-from scalable_topics_operator.gateway.app import FORWARDED_HEADER, LEADER_HEADER
+from scalable_topics_operator.gateway.forwarding import FORWARDED_HEADER, LEADER_HEADER
 from tests.unit.gateway.api_server import BAD, GOOD, NO_RIGHTS, ApiServer, api_server
 from tests.unit.gateway.replica import PEER_TOKEN, Replica, replica
 

@@ -1,0 +1,61 @@
+"""From a request to the topic it is about, once its caller was found to have the right (R33)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from scalable_topics.layout import TopicName
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.gateway.access import Access
+from scalable_topics_operator.gateway.topic_directory import TopicDirectory
+
+TOPIC_PATH = "/admin/v2/scalable/{tenant}/{namespace}/{topic}"
+"""With which the path of every route begins that `Admission.admit` lets in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that may be answered.
+
+    Args:
+        topic: it is about.
+        key: of the topic's object.
+        authorization: the caller's header, by which a leader judges again.
+    """
+
+    topic: TopicName
+    key: ObjectKey
+    authorization: str = field(repr=False)
+
+
+class Admission:
+    """Lets requests in.
+
+    Args:
+        directory: finds topics.
+        access: judges callers.
+    """
+
+    def __init__(self, directory: TopicDirectory, access: Access) -> None:
+        self._directory = directory
+        self._access = access
+
+    async def admit(self, request: web.Request, verb: str) -> Admitted:
+        """Judge a request at a path that begins with `TOPIC_PATH`.
+
+        Args:
+            request: with the caller's Authorization header and, where need be, `?connection=`.
+            verb: what the caller wants to do with the topic.
+
+        Raises Refusal: 400, 401, 403, 404, 503.
+        """
+        authorization = request.headers.get("Authorization")
+        # Whoever nobody knows learns nothing, not even which topics there are.
+        await self._access.caller(authorization)
+        match = request.match_info
+        topic = TopicName(match["tenant"], match["namespace"], match["topic"])
+        key = self._directory.find(topic, request.query.get("connection"))
+        await self._access.require(authorization, verb, key)
+        return Admitted(topic, key, authorization or "")
