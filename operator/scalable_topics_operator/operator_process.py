@@ -24,6 +24,8 @@ from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.controllers.auto_scaler import AutoScaler
 from scalable_topics_operator.controllers.connections import ConnectionController
 from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
+from scalable_topics_operator.controllers.consumer_sessions import ConsumerSessions
+from scalable_topics_operator.controllers.coordinator import Coordinator
 from scalable_topics_operator.controllers.load_watch import LoadWatch
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import BY_TOPIC, OperationQueue, topic_of_operation
@@ -37,19 +39,21 @@ from scalable_topics_operator.controllers.published_thresholds import PublishedT
 from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.controllers.segment_operations import SegmentOperationController
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
-from scalable_topics_operator.controllers.subscriptions import SubscriptionController
 from scalable_topics_operator.controllers.topic_reconciler import TopicReconciler
 from scalable_topics_operator.controllers.topic_views import LeaderViews
 from scalable_topics_operator.controllers.topic_work import (
     BY_CONNECTION,
     BY_NAME,
     TopicWorkMaker,
+    backend_of,
     canonical_topic,
     connection_of,
 )
 from scalable_topics_operator.controllers.watched_fleet import WatchedFleet
 from scalable_topics_operator.controllers.watching import make_registry, watch
 from scalable_topics_operator.controllers.work_queue import WorkQueue
+from scalable_topics_operator.gateway.consumer_sessions import ConsumerSessionRoutes
+from scalable_topics_operator.gateway.parts import RouteMaker
 from scalable_topics_operator.gateway.peer_client import PeerClient
 from scalable_topics_operator.gateway.peer_load import OwnLoads, PeerLoads
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
@@ -106,6 +110,7 @@ class OperatorProcess:
         self._fleet = WatchedFleet(self._cache, settings.shards, self._begin, self._forget)
         self._shards = ShardWork(self._fleet, self._metrics, settings.lease.lease_seconds)
         self._topics: TopicReconciler | None = None
+        self._coordinator: Coordinator | None = None
         self._names: dict[ObjectKey, str] = {}
         self._identity = f"{platform.node()}-{uuid.uuid4().hex[:8]}"
         self.consumers = ConsumerCounts(self._decide_soon)
@@ -156,6 +161,7 @@ class OperatorProcess:
                     metrics=self._metrics,
                     views=self.views,
                     load=OwnLoads(loads),
+                    more=(self._consumer_sessions(kube),),
                 )
                 orphans = OrphanWatch(
                     kube,
@@ -192,6 +198,11 @@ class OperatorProcess:
             self._shards.stop()
             await leadership.stop()
 
+    def _consumer_sessions(self, kube: KubeClient) -> RouteMaker:
+        assert self._coordinator is not None
+        sessions = ConsumerSessions(kube, self._cache, self._coordinator, self._shards.run, self._queue.add)
+        return lambda parts: ConsumerSessionRoutes(parts, sessions).routes()
+
     def _make_pipelines(
         self, kube: KubeClient, connections: ConnectionController, installation: Installation
     ) -> PipelineKeeper:
@@ -218,6 +229,18 @@ class OperatorProcess:
             self._shards.term_of,
             self._shards.raise_term,
         )
+        self._coordinator = Coordinator(
+            kube,
+            self._cache,
+            partial(backend_of, connections),
+            self.consumers,
+            events,
+            self._metrics,
+            self._settings.sessions,
+            self._shards.term_of,
+            self._shards.raise_term,
+            self._queue.add,
+        )
         operations = OperationQueue(kube, self._cache, events, self._queue.add)
         scaler = AutoScaler(
             self._book,
@@ -234,7 +257,7 @@ class OperatorProcess:
         return {
             CONNECTIONS.plural: connections,
             TOPICS.plural: self._topics,
-            SUBSCRIPTIONS.plural: SubscriptionController(self._cache, self._queue.add),
+            SUBSCRIPTIONS.plural: self._coordinator,
             SEGMENT_OPERATIONS.plural: SegmentOperationController(kube, self._cache, self._queue.add),
             POLICIES.plural: SegmentAutoScalePolicyController(kube, self._cache, events, self._book),
         }
@@ -311,7 +334,10 @@ class OperatorProcess:
         self._queue_of(key).add(key)
 
     def _forget(self, key: ObjectKey) -> None:
-        if self._topics is not None:
+        if key.plural == SUBSCRIPTIONS.plural:
+            if self._coordinator is not None:
+                self._coordinator.forget(key)
+        elif self._topics is not None:
             self._topics.memories.forget(key)
 
     def _decide_soon(self, key: ObjectKey) -> None:
@@ -359,6 +385,8 @@ class OperatorProcess:
         """Have policies looked at that count the object; it may be known by a reply only, which is no event."""
         if key.plural == TOPICS.plural:
             self._wake_policies(self._news.topic_changed(key))
+            for subscription in self._cache.keys(SUBSCRIPTIONS_BY_TOPIC, str(key)):
+                self._queue.add(subscription)
         elif key.plural == CONNECTIONS.plural:
             self._wake_policies(self._news.connection_changed(key))
         elif key.plural == POLICIES.plural:

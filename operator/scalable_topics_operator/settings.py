@@ -12,6 +12,7 @@ from typing import Any
 from scalable_topics_operator.autoscale.policy import Level
 from scalable_topics_operator.cluster.election import LeaseTimes
 from scalable_topics_operator.cluster.peers import is_address
+from scalable_topics_operator.controllers.coordinator import SessionTimes
 from scalable_topics_operator.controllers.topic_reconciler import ReconcileTimes
 from scalable_topics_operator.operations.context import OperationSettings
 
@@ -44,6 +45,7 @@ class OperatorSettings:
         gateway_address: host and port at which other replicas reach it; where it listens, if empty.
         gateway_tls_cert: PEM file of its certificate; empty for plain HTTP.
         gateway_tls_key: PEM file of the certificate's key.
+        sessions: how long ordered consumers are waited for.
         pipeline_folder: shared with the supervisor of load pipelines beside this replica; empty for none.
         pipeline_command: of that supervisor, if it is to be a child of this process.
     """
@@ -69,6 +71,7 @@ class OperatorSettings:
     gateway_address: str = ""
     gateway_tls_cert: str = ""
     gateway_tls_key: str = ""
+    sessions: SessionTimes = field(default_factory=SessionTimes)
     pipeline_folder: str = ""
     pipeline_command: str = ""
 
@@ -179,6 +182,19 @@ FLAGS = (
     Flag("gateway-tls-cert", "", str, "PEM file of its certificate, the same for all replicas; plain HTTP if empty"),
     Flag("gateway-tls-key", "", str, "PEM file of the certificate's key"),
     Flag(
+        "consumer-session-grace-seconds",
+        "60",
+        _positive,
+        "how long an ordered consumer without a session keeps its segments",
+        "scalableTopicConsumerSessionGracePeriodSeconds",
+    ),
+    Flag(
+        "handover-seconds",
+        "30",
+        _positive,
+        "how long an ordered consumer may take to let go of a segment before it is disconnected",
+    ),
+    Flag(
         "pipeline-folder",
         "",
         str,
@@ -233,6 +249,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os
         gateway_address=options.gateway_address,
         gateway_tls_cert=options.gateway_tls_cert,
         gateway_tls_key=options.gateway_tls_key,
+        sessions=SessionTimes(options.consumer_session_grace_seconds, options.handover_seconds),
         pipeline_folder=options.pipeline_folder,
         pipeline_command=options.pipeline_command,
     )

@@ -28,14 +28,12 @@ def share(
     """
     if not consumers:
         return {}
-    readers = {segment: (reader,) for segment, reader in _deal(segments, consumers, claims).items()}
+    readers: dict[int, Readers] = {segment: (reader,) for segment, reader in _deal(segments, consumers, claims).items()}
     employed = {reader for one in readers.values() for reader in one}
     return _join(segments, sorted(set(consumers) - employed), readers, claims, most_readers)
 
 
-def _deal(
-    segments: Sequence[int], consumers: Collection[str], claims: Mapping[int, Sequence[str]]
-) -> dict[int, str]:
+def _deal(segments: Sequence[int], consumers: Collection[str], claims: Mapping[int, Sequence[str]]) -> dict[int, str]:
     claimants = {segment: _first_of(claims.get(segment, ()), consumers) for segment in segments}
     claimed = Counter(claimants.values())
     least, one_more = divmod(len(segments), len(consumers))

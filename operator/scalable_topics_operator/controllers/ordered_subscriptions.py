@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.object_key import ObjectKey
-from scalable_topics_operator.cluster.resources import TOPICS
+from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.operations.context import DeclaredSubscription
 from scalable_topics_operator.operations.journal import SubscriptionPhase
 
 _CREATING = SubscriptionPhase.CREATING.value
+
+_TOPIC_CHARS, _READABLE_CHARS = 180, 60
 
 SUBSCRIPTIONS_BY_TOPIC = "subscriptions-by-topic"
 
@@ -54,3 +58,39 @@ def has_cursors_for(status: Mapping[str, Any], subscriptions: Collection[str]) -
         return True
     phases = {entry["name"]: entry["phase"] for entry in status.get("subscriptions", ())}
     return all(phases.get(name, _CREATING) != _CREATING for name in subscriptions)
+
+
+def subscription_object(topic: Body, subscription: str, kind: str, *, latest: bool) -> Body:
+    """The ScalableTopicSubscription to make for a subscription that has none; it goes with its topic.
+
+    Args:
+        topic: the ScalableTopic.
+        subscription: its name; a checkpoint group's, too.
+        kind: `Stream` or `Checkpoint`.
+        latest: it starts at the latest message.
+    """
+    metadata = topic["metadata"]
+    spec = {
+        "scalableTopic": metadata["name"],
+        "subscription": subscription,
+        "type": kind,
+        "initialPosition": "Latest" if latest else "Earliest",
+    }
+    owner = {"apiVersion": TOPICS.api_version, "kind": TOPICS.kind, "name": metadata["name"], "uid": metadata["uid"]}
+    return {
+        "apiVersion": SUBSCRIPTIONS.api_version,
+        "kind": SUBSCRIPTIONS.kind,
+        "metadata": {
+            "name": subscription_object_name(metadata["name"], subscription),
+            "namespace": metadata["namespace"],
+            "ownerReferences": [owner],
+        },
+        "spec": {**spec, "group": subscription} if kind == "Checkpoint" else spec,
+    }
+
+
+def subscription_object_name(topic: str, subscription: str) -> str:
+    """What the object of a subscription is called: readable, and unique within the ScalableTopic `topic`."""
+    readable = re.sub("[^a-z0-9]+", "-", subscription.lower()).strip("-")[:_READABLE_CHARS]
+    digest = hashlib.sha256(f"{topic}/{subscription}".encode()).hexdigest()[:8]
+    return "-".join(part for part in (topic[:_TOPIC_CHARS].rstrip("-."), readable.strip("-"), digest) if part)

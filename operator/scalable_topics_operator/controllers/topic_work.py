@@ -124,6 +124,12 @@ def connection_of(body: Body) -> ObjectKey:
     return ObjectKey(CONNECTIONS.plural, reference.get("namespace") or body["metadata"]["namespace"], reference["name"])
 
 
+def backend_of(connections: ConnectionController, body: Body) -> TopicBackend | None:
+    """The brokers of a ScalableTopic; None while they cannot be asked."""
+    handle = connections.handle(connection_of(body))
+    return handle.backend if handle is not None and not handle.problem else None
+
+
 class TopicWorkMaker:
     """Checks a ScalableTopic against everything that must hold before the brokers are asked for anything."""
 

@@ -56,10 +56,14 @@ class WatchedFleet:
                     yield key
 
     def highest_term_of(self, shard: int) -> int:
-        """The highest term that journals of a shard's topics carry."""
-        return max(
-            (recorded_term(body) for key, body in self._cache.all(TOPICS) if self.shard_of(key) == shard), default=0
+        """The highest term that journals of a shard's topics and assignments of their consumers carry."""
+        journals = (recorded_term(body) for key, body in self._cache.all(TOPICS) if self.shard_of(key) == shard)
+        assignments = (
+            int((body.get("status") or {}).get("term") or 0)
+            for key, body in self._cache.all(SUBSCRIPTIONS)
+            if self.shard_of(key) == shard
         )
+        return max(0, *journals, *assignments)
 
     def begin(self, keys: Iterable[ObjectKey]) -> None:
         """Objects are to be worked on from now on."""
@@ -69,7 +73,7 @@ class WatchedFleet:
     def forget(self, keys: Iterable[ObjectKey]) -> None:
         """Others work on these objects from now on."""
         for key in keys:
-            if key.plural == TOPICS.plural:
+            if key.plural in (TOPICS.plural, SUBSCRIPTIONS.plural):
                 self._forget(key)
 
     def _name(self, key: ObjectKey, body: Body | None) -> str:

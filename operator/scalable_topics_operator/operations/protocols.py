@@ -180,12 +180,14 @@ class CursorLook:
         mark_delete: everything up to here is acknowledged.
         backlog: entries after it, as the broker counts precisely.
         consumers: consumers attached.
+        consumer_names: their names.
     """
 
     counts: bool
     mark_delete: Position
     backlog: int
     consumers: int
+    consumer_names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,20 @@ def drained(look: SegmentLook, sealed_position: Position, subscription: str) -> 
     return cursor.mark_delete >= sealed_position or (sealed_position.entry_id < 0 and cursor.backlog == 0)
 
 
+def is_read_to_its_end(segment: Segment, look: SegmentLook, subscription: str) -> bool:
+    """Whether a subscription is through with a segment: it is sealed, as was verified, and all acknowledged (R17).
+
+    Args:
+        segment: as recorded.
+        look: what its broker shows now.
+        subscription: its name.
+    """
+    if segment.sealed_position is None or not look.terminated:
+        return False
+    position = Position.parse(segment.sealed_position)
+    return look.last_confirmed == position and subscription in look.cursors and drained(look, position, subscription)
+
+
 def judge_segment(
     segment: Segment,
     look: SegmentLook | None,

@@ -119,6 +119,22 @@ class Metrics:
             registry=self.registry,
         )
 
+        self.assignments_written = Counter(
+            "scalable_topics_assignments_written",
+            "Commits of what the consumers of ordered subscriptions read.",
+            registry=self.registry,
+        )
+        self.consumers_removed = Counter(
+            "scalable_topics_consumers_removed",
+            "Consumers of ordered subscriptions that did not come back within their grace period.",
+            registry=self.registry,
+        )
+        self.handovers_overdue = Counter(
+            "scalable_topics_handovers_overdue",
+            "Consumers that were disconnected because they did not let go of their segments.",
+            registry=self.registry,
+        )
+
     def observe_admin_call(self, operation: str, outcome: str, seconds: float) -> None:
         """Count one Pulsar admin call."""
         self.admin_calls.labels(operation, outcome).observe(seconds)

@@ -19,7 +19,9 @@ NAMES = st.sets(st.sampled_from([f"consumer-{number}" for number in range(12)]),
 def situations(draw: st.DrawFn) -> tuple[list[int], set[str], dict[int, list[str]]]:
     segments = draw(st.lists(st.integers(0, 40), unique=True, max_size=20))
     claims = {
-        segment: draw(st.lists(st.sampled_from([f"consumer-{number}" for number in range(14)]), max_size=2, unique=True))
+        segment: draw(
+            st.lists(st.sampled_from([f"consumer-{number}" for number in range(14)]), max_size=2, unique=True)
+        )
         for segment in segments
     }
     return segments, draw(NAMES), claims

@@ -62,4 +62,5 @@ def _cursor(name: str, subscription: Mapping[str, Any], cursor: Mapping[str, Any
         mark_delete=Position.parse(cursor["markDeletePosition"]),
         backlog=int(subscription["msgBacklog"]),
         consumers=len(subscription["consumers"]),
+        consumer_names=frozenset(str(consumer.get("consumerName", "")) for consumer in subscription["consumers"]),
     )

@@ -1,0 +1,150 @@
+"""Consumers register with the leader of their topic (docs/sessions.md, pip-468 registration flow, R21)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from scalable_topics_operator.cluster.kube_client import Body, KubeClient
+from scalable_topics_operator.cluster.kube_errors import KubeConflict
+from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
+from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
+from scalable_topics_operator.controllers.coordinator import Coordinator
+from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.controllers.ordered_subscriptions import find_subscription, subscription_object
+from scalable_topics_operator.controllers.session_room import Outlet, Registration, Room, Session
+from scalable_topics_operator.controllers.subscription_status import read_group
+from scalable_topics_operator.controllers.timestamps import timestamp_now
+
+T = TypeVar("T")
+
+
+class RegistrationRefused(Exception):
+    """A consumer cannot register.
+
+    Args:
+        status: of HTTP.
+        reason: for the application.
+        final: registering again is of no use.
+    """
+
+    def __init__(self, status: int, reason: str, *, final: bool) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.final = final
+
+
+class Led(Protocol):
+    """Runs work on an object while this replica leads it."""
+
+    async def __call__(self, key: ObjectKey, work: Coroutine[Any, Any, T]) -> T:
+        """The work's result. Raises NotLed."""
+
+
+class Membership:
+    """A registered consumer, for as long as its connection lasts."""
+
+    def __init__(self, room: Room, session: Session, wake: Callable[[], None], monotonic: Callable[[], float]) -> None:
+        self._room = room
+        self._session = session
+        self._wake = wake
+        self._monotonic = monotonic
+
+    def released(self, segments: Collection[int]) -> None:
+        """It has detached from segments."""
+        self._room.released(self._session, segments)
+        self._wake()
+
+    def drained(self, segments: Collection[int]) -> None:
+        """It believes that segments are read to their ends."""
+        self._room.hints.update(segments)
+        self._room.look_soon()
+        self._wake()
+
+    def leave(self) -> None:
+        """It goes for good."""
+        self._room.left(self._session)
+        self._session.outlet.leave()
+        self._wake()
+
+    def lost(self) -> None:
+        """Its connection is gone."""
+        self._room.lost(self._session, self._monotonic())
+        self._wake()
+
+
+class ConsumerSessions:
+    """Lets consumers register with the subscriptions that this replica coordinates.
+
+    Args:
+        kube: the API server.
+        cache: the objects.
+        coordinator: keeps the subscriptions.
+        led: runs work on a topic while this replica leads it.
+        wake: has an object reconciled.
+        monotonic: clock.
+    """
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        cache: ObjectCache,
+        coordinator: Coordinator,
+        led: Led,
+        wake: Callable[[ObjectKey], None],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._coordinator = coordinator
+        self._led = led
+        self._wake = wake
+        self._monotonic = monotonic
+
+    async def register(
+        self, topic: ObjectKey, subscription: str, registration: Registration, outlet: Outlet
+    ) -> Membership | None:
+        """Register a consumer; None if it was refused through its outlet.
+
+        Args:
+            topic: the ScalableTopic.
+            subscription: its name; made where it does not exist.
+            registration: who it is.
+            outlet: the way to it.
+
+        Raises:
+            RegistrationRefused: it cannot register.
+            NotLed: another replica leads the topic.
+            KubeError: the subscription's object cannot be made.
+        """
+        body = await self._led(topic, self._object(topic, subscription, registration))
+        key = key_of(SUBSCRIPTIONS, body)
+        kind = body["spec"]["type"]
+        if kind != registration.kind:
+            why = f"subscription {subscription} is of kind {kind}, not {registration.kind}"
+            raise RegistrationRefused(409, why, final=True)
+        room = self._coordinator.room(key)
+        session = room.enter(registration, outlet, read_group(body.get("status") or {}), timestamp_now())
+        self._wake(key)
+        return Membership(room, session, lambda: self._wake(key), self._monotonic) if session is not None else None
+
+    async def _object(self, topic: ObjectKey, subscription: str, registration: Registration) -> Body:
+        """The subscription's object, made where there is none."""
+        found = find_subscription(self._cache, topic, subscription)
+        if found is not None:
+            return found[1]
+        owner = self._cache.get(topic)
+        if owner is None or owner["metadata"].get("deletionTimestamp"):
+            raise RegistrationRefused(404, f"there is no ScalableTopic {topic.namespace}/{topic.name}", final=True)
+        wanted = subscription_object(owner, subscription, registration.kind, latest=registration.latest)
+        try:
+            made = await self._kube.create(SUBSCRIPTIONS, topic.namespace, wanted)
+        except KubeConflict:
+            made = await self._kube.get(SUBSCRIPTIONS, topic.namespace, wanted["metadata"]["name"])
+            if made["metadata"].get("deletionTimestamp"):
+                raise RegistrationRefused(503, f"subscription {subscription} is being deleted", final=False) from None
+        self._cache.observe(SUBSCRIPTIONS, made)
+        self._wake(topic)
+        return self._cache.get(key_of(SUBSCRIPTIONS, made)) or made

@@ -1,0 +1,56 @@
+"""What a coordinator tells consumers (docs/sessions.md). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from scalable_topics.layout import Segment, SegmentLayout, TopicName, classic_segment_name
+from scalable_topics_operator.assignment.group import Version
+
+
+def registered_frame(record: str, grace_seconds: float, handover_seconds: float) -> dict[str, Any]:
+    """The answer to a registration.
+
+    Args:
+        record: uid of the subscription's object, within which versions compare.
+        grace_seconds: how long a consumer without a session stays a member.
+        handover_seconds: how long a connected one may take to let go of a segment.
+    """
+    return {
+        "type": "registered",
+        "record": record,
+        "graceMs": round(grace_seconds * 1000),
+        "handoverMs": round(handover_seconds * 1000),
+    }
+
+
+def assignment_frame(
+    topic: TopicName, layout: SegmentLayout, version: Version, segments: Iterable[int]
+) -> dict[str, Any]:
+    """Everything a consumer may be attached to.
+
+    Args:
+        topic: the scalable topic.
+        layout: of it.
+        version: of the assignment.
+        segments: their ids, all in the layout.
+    """
+    return {
+        "type": "assignment",
+        "version": {"term": version.term, "epoch": version.epoch, "counter": version.counter},
+        "segments": [_segment(topic, layout.segment(one)) for one in sorted(segments)],
+    }
+
+
+def _segment(topic: TopicName, segment: Segment) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "id": segment.segment_id,
+        "range": segment.hash_range.descriptor,
+        "topic": segment.topic or classic_segment_name(topic, segment.hash_range, segment.segment_id),
+        "state": segment.state.value,
+        "buckets": [],
+    }
+    if segment.sealed_position is not None:
+        data["end"] = segment.sealed_position
+    return data

@@ -1,0 +1,148 @@
+"""A ScalableTopicSubscription's status: the record of its consumers, and how it stands (R21). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from scalable_topics.layout import SegmentLayout
+from scalable_topics_operator.assignment.group import Group, Member, Version
+from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.controllers.conditions import Standing, apply_standing
+from scalable_topics_operator.operations.journal import SubscriptionPhase, SubscriptionState, TopicState, read_state
+
+MOVES_CURSORS = frozenset({"Seek", "SkipAll", "Restore"})
+"""Kinds of operations before which consumers let go of everything (R18)."""
+
+
+class Phase(StrEnum):
+    """Where an ordered subscription stands."""
+
+    PENDING = "Pending"
+    ACTIVE = "Active"
+    SEEKING = "Seeking"
+    DELETING = "Deleting"
+    CURSOR_LOST = "CursorLost"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a subscription finds, as its topic's status tells it.
+
+    Args:
+        phase: where it stands.
+        standing: the same for people.
+        layout: of the topic; None while there is none.
+        out_of_scope: ids of segments that it never reads (R18).
+    """
+
+    phase: Phase
+    standing: Standing
+    layout: SegmentLayout | None = None
+    out_of_scope: frozenset[int] = frozenset()
+
+
+def situation_of(topic: str, body: Body | None, subscription: str) -> Situation:
+    """How a subscription stands.
+
+    Args:
+        topic: namespace and name of its ScalableTopic.
+        body: that object; None if there is none.
+        subscription: its name.
+
+    Raises LayoutError, KeyError or ValueError for a topic whose record is broken: nothing acts on it.
+    """
+    if body is None:
+        why = f"there is no ScalableTopic {topic}; create it, or delete this object"
+        return Situation(Phase.PENDING, Standing.stuck("TopicMissing", why))
+    state = read_state(body.get("status") or {})
+    entry = state.subscriptions.get(subscription)
+    if state.layout is None:
+        return Situation(Phase.PENDING, Standing.working("TopicNotReady", f"ScalableTopic {topic} is not made yet"))
+    if entry is None or entry.phase is SubscriptionPhase.CREATING:
+        why = f"ScalableTopic {topic} makes the cursors of subscription {subscription}"
+        return Situation(Phase.PENDING, Standing.working("CursorsMissing", why), state.layout)
+    phase, standing = _stands(state, entry)
+    return Situation(phase, standing, state.layout, frozenset(entry.out_of_scope))
+
+
+def _stands(state: TopicState, entry: SubscriptionState) -> tuple[Phase, Standing]:
+    if entry.phase is SubscriptionPhase.DELETING:
+        return Phase.DELETING, Standing.working("Deleting", f"the cursors of subscription {entry.name} are deleted")
+    if entry.phase is SubscriptionPhase.CURSOR_LOST:
+        why = f"subscription {entry.name} lost its cursor on some segments; nothing is assigned anew until it is remade"
+        return Phase.CURSOR_LOST, Standing.stuck("CursorLost", why)
+    operation = state.operation
+    if operation is not None and operation.kind.value in MOVES_CURSORS and entry.name in operation.subscriptions:
+        return Phase.SEEKING, Standing.working("Seeking", "consumers let go of everything, then the cursors are moved")
+    return Phase.ACTIVE, Standing.healthy()
+
+
+def read_group(status: Mapping[str, Any]) -> Group:
+    """The record of the consumers. Raises KeyError, TypeError or ValueError for a broken one."""
+    version = status.get("version") or {}
+    members = (
+        Member(
+            entry["name"],
+            entry["incarnation"],
+            entry["registeredAt"],
+            frozenset(int(one["segment"]) for one in entry.get("assignments", ())),
+            frozenset(int(one) for one in entry.get("releasing", ())),
+        )
+        for entry in status.get("consumers", ())
+    )
+    return Group(
+        members={member.name: member for member in members},
+        drained=frozenset(int(one) for one in status.get("drained", ())),
+        version=Version(version.get("term", 0), version.get("epoch", 0), version.get("counter", 0)),
+    )
+
+
+def write_group(
+    before: Mapping[str, Any], group: Group, phase: Phase, standing: Standing, *, term: int, generation: int, now: str
+) -> dict[str, Any]:
+    """The status with the record and the conditions set, and all else untouched.
+
+    Args:
+        before: the status as it is.
+        group: the consumers.
+        phase: where the subscription stands.
+        standing: the same for people.
+        term: leadership term; written where an assignment is, and never per failover (R5, R21).
+        generation: of the spec.
+        now: RFC 3339.
+    """
+    status = dict(before)
+    status["observedGeneration"] = generation
+    status["phase"] = phase.value
+    for name, value in (
+        ("consumers", [_member_json(group.members[name]) for name in sorted(group.members)]),
+        ("drained", sorted(group.drained)),
+    ):
+        status.pop(name, None)
+        if value:
+            status[name] = value
+    if group.version != read_group(before).version:
+        status["term"] = term
+        status["version"] = {
+            "term": group.version.term,
+            "epoch": group.version.epoch,
+            "counter": group.version.counter,
+        }
+    status["conditions"] = apply_standing(status.get("conditions", ()), standing, generation=generation, now=now)
+    return status
+
+
+def _member_json(member: Member) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "name": member.name,
+        "incarnation": member.incarnation,
+        "registeredAt": member.registered_at,
+    }
+    if member.assigned:
+        data["assignments"] = [{"segment": segment} for segment in sorted(member.assigned)]
+    if member.releasing:
+        data["releasing"] = sorted(member.releasing)
+    return data
