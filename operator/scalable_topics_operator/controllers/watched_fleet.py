@@ -63,7 +63,7 @@ class WatchedFleet:
             for key, body in self._cache.all(SUBSCRIPTIONS)
             if self.shard_of(key) == shard
         )
-        return max(0, *journals, *assignments)
+        return max((0, *journals, *assignments))
 
     def begin(self, keys: Iterable[ObjectKey]) -> None:
         """Objects are to be worked on from now on."""

@@ -88,7 +88,7 @@ class ConsumerSessionRoutes:
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """What to serve."""
-        yield web.get(SESSION_PATH, self._serve, name="consumer session", allow_head=False)
+        yield web.get(SESSION_PATH, self._serve, name="consumer-session", allow_head=False)
 
     async def close(self) -> None:
         """Send all consumers to another replica."""
