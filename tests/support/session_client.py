@@ -31,7 +31,7 @@ class SessionClient:
     incarnation: str
     frames: list[Frame] = field(default_factory=list)
 
-    async def say(self, kind: str, **fields: Any) -> None:
+    async def say(self, kind: str, /, **fields: Any) -> None:
         """Send a frame."""
         await self.socket.send_str(json.dumps({"type": kind, **fields}))
 

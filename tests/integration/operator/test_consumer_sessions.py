@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pulsar
 import pytest
 
 from dev.access import KubernetesAccess, PulsarAccess
@@ -19,6 +19,7 @@ from scalable_topics_operator.cluster.reviews import SERVICE_ACCOUNTS, request_t
 from scalable_topics_operator.cluster.shards import shard_of
 from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
 from tests.support import manifests
+from tests.support.pulsar_client import PulsarClient
 from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import SHARDS, Replicas, replicas
 from tests.support.running_operator import FAST_FLAGS, RunningOperator
@@ -42,11 +43,14 @@ class Shop:
     other: RunningOperator
     path: str
     token: str
-    service_url: str
+    pulsar: PulsarAccess
 
     def session(self, name: str, *, through: RunningOperator | None = None, **fields: Any) -> Any:
         gateway = (through or self.leader).gateway_url
         return open_session(gateway, self.path, SUBSCRIPTION, self.token, name, **fields)
+
+    def application(self) -> PulsarClient:
+        return PulsarClient(self.pulsar.service_url, self.pulsar.superuser_token)
 
     async def status(self) -> dict[str, Any]:
         body = await self.two.world.get(SUBSCRIPTIONS, OBJECT)
@@ -75,7 +79,7 @@ async def shop(
         leader = await two.leader_of(shard_of(str(topic), SHARDS))
         (other,) = (operator for operator in two.operators if operator is not leader)
         path = f"/admin/v2/scalable/{world.pulsar_namespace}/orders"
-        yield Shop(two, leader, other, path, token, pulsar.service_url)
+        yield Shop(two, leader, other, path, token, pulsar)
 
 
 async def _consumer_token(kube: KubeClient, namespace: str) -> str:
@@ -94,10 +98,6 @@ async def _consumer_token(kube: KubeClient, namespace: str) -> str:
     }
     await kube.create(_BINDINGS, namespace, binding)
     return await request_token(kube, namespace, "consumer", 3600)
-
-
-async def _until_status(shop: Shop, holds: Any, what: str) -> dict[str, Any]:
-    return await eventually(shop.status, holds, what=what)
 
 
 async def test_r21_the_first_consumer_gets_everything_and_the_record_says_so(shop: Shop) -> None:
@@ -120,32 +120,38 @@ async def test_r21_the_first_consumer_gets_everything_and_the_record_says_so(sho
 
 
 async def test_a_second_consumer_gets_its_share_once_the_first_has_let_go_through_any_replica(shop: Shop) -> None:
-    async with shop.session("a") as a, shop.session("b", through=shop.other) as b:
+    async with shop.session("a") as a:
         await a.until_assigned({0, 1, 2, 3})
-        await a.until_assigned({0, 1})
-        await b.next("registered")
-        assert await b.assigned() == []
-        assert (await shop.status())["consumers"][0]["releasing"] == [2, 3]
-        await a.say("released", segments=[2])
-        await b.until_assigned({2})
-        await a.say("released", segments=[3])
-        await b.until_assigned({2, 3})
-        await b.say("leave")
-        await b.next("left")
-        assert await b.is_ended() == 1000
-        await a.until_assigned({0, 1, 2, 3})
+        async with shop.session("b", through=shop.other) as b:
+            await _hand_over(shop, a, b)
+
+
+async def _hand_over(shop: Shop, a: SessionClient, b: SessionClient) -> None:
+    await a.until_assigned({0, 1})
+    await b.next("registered")
+    assert await b.assigned() == []
+    assert (await shop.status())["consumers"][0]["releasing"] == [2, 3]
+    await a.say("released", segments=[2])
+    await b.until_assigned({2})
+    await a.say("released", segments=[3])
+    await b.until_assigned({2, 3})
+    await b.say("leave")
+    await b.next("left")
+    assert await b.is_ended() == 1000
+    await a.until_assigned({0, 1, 2, 3})
 
 
 async def test_R17_children_are_assigned_once_their_parent_is_read_to_its_end(shop: Shop) -> None:
     world = shop.two.world
-    async with shop.session("a") as a, shop.session("b") as b:
-        await _until_both(a, b, shop)
+    async with _both(shop) as (a, _):
         topics = await world.segment_names("orders", "orders")
-        with _Application(shop, "a", topics[0]) as reader:
-            reader.produce(20)
-            await world.operate("orders", "Split", split={"segment": 0})
+        with shop.application() as application:
+            reader = await application.consumer(topics[0], SUBSCRIPTION, consumer_name="a")
+            await application.send(topics[0], *map(str, range(20)))
+            await world.operate("orders", "Split", segment=0)
             assert await _says_nothing(a)
-            reader.acknowledge(20)
+            for _ in range(20):
+                reader.acknowledge_cumulative(await asyncio.to_thread(reader.receive, 10_000))
             await a.say("drained", segments=[0])
             frame = await a.next("assignment")
         assert {one["id"] for one in frame["segments"]} == {1, 4, 5}
@@ -153,8 +159,7 @@ async def test_R17_children_are_assigned_once_their_parent_is_read_to_its_end(sh
 
 
 async def test_r7_a_consumer_that_comes_back_in_time_finds_what_it_had(shop: Shop) -> None:
-    async with shop.session("a") as a, shop.session("b") as b:
-        await _until_both(a, b, shop)
+    async with _both(shop) as (a, b):
         before = await shop.status()
         await a.socket.close()
         async with shop.session("a", incarnation=a.incarnation, resume=True, holds=[0, 1]) as again:
@@ -164,8 +169,7 @@ async def test_r7_a_consumer_that_comes_back_in_time_finds_what_it_had(shop: Sho
 
 
 async def test_a_consumer_that_stays_away_is_removed_after_its_grace(shop: Shop) -> None:
-    async with shop.session("a") as a, shop.session("b") as b:
-        await _until_both(a, b, shop)
+    async with _both(shop) as (a, b):
         await a.socket.close()
         await asyncio.sleep(_GRACE_SECONDS / 2)
         assert len((await shop.status())["consumers"]) == 2
@@ -175,9 +179,9 @@ async def test_a_consumer_that_stays_away_is_removed_after_its_grace(shop: Shop)
 
 async def test_R21_nobody_gets_what_a_broker_still_serves_to_one_that_is_away(shop: Shop) -> None:
     topics = await shop.two.world.segment_names("orders", "orders")
-    async with shop.session("a") as a, shop.session("b") as b:
-        await _until_both(a, b, shop)
-        with _Application(shop, "a", topics[0]):
+    async with _both(shop) as (a, b):
+        with shop.application() as application:
+            await application.consumer(topics[0], SUBSCRIPTION, consumer_name="a")
             await a.socket.close()
             await asyncio.sleep(_GRACE_SECONDS + 2.0)
             assert {one["name"] for one in (await shop.status())["consumers"]} == {"a", "b"}
@@ -208,8 +212,7 @@ async def test_another_consumer_of_the_name_takes_over_and_the_former_is_told(sh
 
 
 async def test_r21_after_a_failover_everybody_has_what_they_had(shop: Shop) -> None:
-    async with shop.session("a", through=shop.other) as a, shop.session("b", through=shop.other) as b:
-        await _until_both(a, b, shop)
+    async with _both(shop, through=shop.other) as (a, b):
         before = await shop.status()
         shop.leader.kill()
         for client in (a, b):
@@ -251,22 +254,25 @@ async def test_bad_registrations_are_refused_with_the_reason(shop: Shop, fields:
 
 
 async def test_R18_a_late_subscription_never_reads_what_was_sealed_before_it(shop: Shop) -> None:
-    await shop.two.world.operate("orders", "Split", split={"segment": 0})
+    await shop.two.world.operate("orders", "Split", segment=0)
     async with shop.session("a", initialPosition="Latest") as a:
         await a.until_assigned({1, 2, 3, 4, 5})
     async with open_session(shop.leader.gateway_url, shop.path, "from-the-start", shop.token, "c") as c:
         await c.until_assigned({0, 1, 2, 3})
 
 
-async def _until_both(a: SessionClient, b: SessionClient, shop: Shop) -> None:
-    """Bring `a` to segments 0 and 1, and `b` to 2 and 3."""
-    await a.until_assigned({0, 1, 2, 3})
-    await a.until_assigned({0, 1})
-    await a.say("released", segments=[2, 3])
-    await b.until_assigned({2, 3})
-    await _until_status(
-        shop, lambda status: all("releasing" not in one for one in status["consumers"]), "nothing is under way"
-    )
+@asynccontextmanager
+async def _both(
+    shop: Shop, through: RunningOperator | None = None
+) -> AsyncIterator[tuple[SessionClient, SessionClient]]:
+    """Consumer `a` with segments 0 and 1, and `b` with 2 and 3."""
+    async with shop.session("a", through=through) as a:
+        await a.until_assigned({0, 1, 2, 3})
+        async with shop.session("b", through=through) as b:
+            await a.until_assigned({0, 1})
+            await a.say("released", segments=[2, 3])
+            await b.until_assigned({2, 3})
+            yield a, b
 
 
 async def _says_nothing(client: SessionClient, seconds: float = 3.0) -> bool:
@@ -275,28 +281,3 @@ async def _says_nothing(client: SessionClient, seconds: float = 3.0) -> bool:
     except TimeoutError:
         return True
     return False
-
-
-class _Application:
-    """A Pulsar consumer under a member's name, and a producer beside it."""
-
-    def __init__(self, shop: Shop, name: str, topic: str) -> None:
-        self._topic = topic
-        self._client = pulsar.Client(shop.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-        self._consumer = self._client.subscribe(topic, SUBSCRIPTION, pulsar.ConsumerType.Exclusive, consumer_name=name)
-
-    def __enter__(self) -> _Application:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
-
-    def produce(self, messages: int) -> None:
-        producer = self._client.create_producer(self._topic)
-        for number in range(messages):
-            producer.send(str(number).encode())
-        producer.close()
-
-    def acknowledge(self, messages: int) -> None:
-        for _ in range(messages):
-            self._consumer.acknowledge_cumulative(self._consumer.receive(10_000))
