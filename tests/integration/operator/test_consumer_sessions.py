@@ -254,7 +254,13 @@ async def test_bad_registrations_are_refused_with_the_reason(shop: Shop, fields:
 
 
 async def test_R18_a_late_subscription_never_reads_what_was_sealed_before_it(shop: Shop) -> None:
-    await shop.two.world.operate("orders", "Split", segment=0)
+    world = shop.two.world
+    topics = await world.segment_names("orders", "orders")
+    with shop.application() as application:
+        # Without any cursor brokers would not keep it.
+        await application.consumer(topics[0], "keeper")
+        await application.send(topics[0], "early")
+    await world.operate("orders", "Split", segment=0)
     async with shop.session("a", initialPosition="Latest") as a:
         await a.until_assigned({1, 2, 3, 4, 5})
     async with open_session(shop.leader.gateway_url, shop.path, "from-the-start", shop.token, "c") as c:
