@@ -158,8 +158,12 @@ class Room:
             session = self.sessions.get(name)
             if session is None or name in overdue:
                 self.away.setdefault(name, now + self.grace_seconds)
-            if session is not None:
-                session.taken_at = (session.taken_at or now) if member.releasing else None
+            if session is None:
+                continue
+            if not member.releasing:
+                session.taken_at = None
+            elif session.taken_at is None:
+                session.taken_at = now
 
     def send_overdue_away(self, now: float) -> None:
         """Disconnect consumers that do not let go of what was taken from them (R21)."""
