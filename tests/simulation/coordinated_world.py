@@ -1,0 +1,453 @@
+"""The world of an ordered subscription: its object, a layout that changes, brokers, leaders and consumers.
+
+The coordinators and what they decide are the real ones; time, the API server, brokers and consumers are models. Every
+write may be refused, fail, or arrive without its reply; every frame and every step of a consumer takes its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scalable_topics.layout import Segment, SegmentLayout, TopicName, classic_segment_name, to_record
+from scalable_topics_operator.assignment.group import Version
+from scalable_topics_operator.cluster.event_recorder import EventRecorder
+from scalable_topics_operator.cluster.kube_client import Body, Resource
+from scalable_topics_operator.cluster.kube_errors import KubeConflict, KubeError, KubeUnavailable
+from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
+from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS, TOPICS
+from scalable_topics_operator.cluster.status_store import StaleStatus
+from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
+from scalable_topics_operator.controllers.coordinator import Coordinator, SessionTimes
+from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.controllers.ordered_subscriptions import (
+    SUBSCRIPTIONS_BY_TOPIC,
+    subscription_object,
+    topic_text,
+)
+from scalable_topics_operator.controllers.session_room import Registration, Session
+from scalable_topics_operator.controllers.subscription_status import read_group
+from scalable_topics_operator.controllers.timestamps import timestamp_now
+from scalable_topics_operator.operations.errors import BackendError, BackendUnavailable
+from scalable_topics_operator.operations.protocols import CursorLook, Position, SegmentLook
+from scalable_topics_operator.telemetry.metrics import Metrics
+
+TOPIC = TopicName("tenant", "space", "orders")
+SUBSCRIPTION = "billing"
+TIMES = SessionTimes(grace_seconds=60.0, handover_seconds=30.0)
+_END = Position(0, 9)
+_FAULTS = 0.08
+
+
+@dataclass
+class ModelServer:
+    """An API server with two objects, whose replies may fail.
+
+    Args:
+        chances: decide what fails.
+        bodies: the objects.
+        is_calm: nothing fails any more.
+    """
+
+    chances: random.Random
+    bodies: dict[ObjectKey, Body] = field(default_factory=dict)
+    version: int = 0
+    is_calm: bool = False
+
+    def put(self, resource: Resource, body: Body) -> Body:
+        self.version += 1
+        body = copy.deepcopy(body)
+        body["metadata"]["resourceVersion"] = str(self.version)
+        self.bodies[key_of(resource, body)] = body
+        return copy.deepcopy(body)
+
+    async def get(self, resource: Resource, namespace: str | None, name: str) -> Body:
+        self._may_fail()
+        return copy.deepcopy(self.bodies[ObjectKey(resource.plural, namespace or "", name)])
+
+    async def create(self, resource: Resource, namespace: str | None, body: Body) -> Body:
+        return body
+
+    async def merge_patch(
+        self, resource: Resource, namespace: str | None, name: str, patch: Mapping[str, Any], *, subresource: str = ""
+    ) -> Body:
+        self._may_fail()
+        known = self.bodies[ObjectKey(resource.plural, namespace or "", name)]
+        if patch["metadata"]["resourceVersion"] != known["metadata"]["resourceVersion"]:
+            raise KubeConflict(f"patch {name}", 409, "conflict")
+        written = copy.deepcopy(known)
+        status = written.setdefault("status", {})
+        for field_name, value in patch["status"].items():
+            if value is None:
+                status.pop(field_name, None)
+            elif isinstance(value, Mapping) and isinstance(status.get(field_name), dict):
+                status[field_name] = {**status[field_name], **value}
+            else:
+                status[field_name] = copy.deepcopy(value)
+        answer = self.put(resource, written)
+        self._may_fail()
+        return answer
+
+    def _may_fail(self) -> None:
+        if not self.is_calm and self.chances.random() < _FAULTS:
+            raise KubeUnavailable("a call", 503, "not today")
+
+
+@dataclass
+class ModelCursors:
+    """Brokers: who is attached to a segment, and whether it is read to its end."""
+
+    chances: random.Random
+    attached: dict[int, str] = field(default_factory=dict)
+    read: set[int] = field(default_factory=set)
+    layout: SegmentLayout = field(default_factory=lambda: SegmentLayout.initial(1))
+    is_calm: bool = False
+
+    async def look(self, segment_topic: str) -> SegmentLook:
+        if not self.is_calm and self.chances.random() < _FAULTS:
+            raise BackendUnavailable("the broker does not answer")
+        segment = next(one for one in self.layout.segments.values() if name_of(one) == segment_topic)
+        one = segment.segment_id
+        consumers = frozenset({self.attached[one]} if one in self.attached else ())
+        cursor = CursorLook(
+            counts=True,
+            mark_delete=_END if one in self.read else Position(0, 0),
+            backlog=0 if one in self.read else 1,
+            consumers=len(consumers),
+            consumer_names=consumers,
+        )
+        return SegmentLook(
+            terminated=not segment.is_active,
+            last_confirmed=_END,
+            pending_adds=0,
+            entries=10,
+            producers=frozenset(),
+            cursors={SUBSCRIPTION: cursor},
+        )
+
+
+class ModelConsumer:
+    """A consumer as docs/sessions.md wants it, slow in everything it does."""
+
+    def __init__(self, world: CoordinatedWorld, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.lives = 0
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """The process ends, and another one begins; brokers notice."""
+        for segment in [one for one, who in self.world.cursors.attached.items() if who == self.name]:
+            del self.world.cursors.attached[segment]
+        self.lives += 1
+        self.frames: deque[Mapping[str, Any]] = deque()
+        self.session: Session | None = None
+        self.leader: Coordinator | None = None
+        self.version: Version | None = None
+        self.wanted: set[int] = set()
+        self.was_registered = False
+        self.is_final = False
+
+    @property
+    def incarnation(self) -> str:
+        return f"{self.name}-{self.lives}"
+
+    @property
+    def holds(self) -> set[int]:
+        """The segments whose messages it may be delivering."""
+        return {one for one, who in self.world.cursors.attached.items() if who == self.name}
+
+    # The outlet: what the leader says.
+
+    def send(self, frame: Mapping[str, Any]) -> None:
+        self.frames.append(frame)
+
+    def refuse(self, status: int, reason: str, *, final: bool) -> None:
+        self.session = None
+        self.is_final = self.is_final or final
+
+    def leave(self) -> None:
+        self.session = None
+
+    # What it does.
+
+    def register(self) -> None:
+        if self.session is not None or self.is_final:
+            return
+        self.leader = self.world.coordinator
+        self.frames.clear()
+        room = self.leader.room(self.world.key)
+        recorded = read_group(self.world.cached().get("status") or {})
+        registration = Registration(
+            self.name, self.incarnation, resume=self.was_registered, holds=frozenset(self.holds)
+        )
+        self.session = room.enter(registration, self, recorded, timestamp_now())
+
+    def disconnect(self) -> None:
+        if self.session is not None and self.leader is not None:
+            self.leader.room(self.world.key).lost(self.session, self.world.now)
+        self.session = None
+
+    def listen(self) -> None:
+        """Take one frame in."""
+        if not self.frames:
+            return
+        frame = self.frames.popleft()
+        if frame["type"] == "registered":
+            self.was_registered = True
+        if frame["type"] != "assignment":
+            return
+        version = Version(**frame["version"])
+        if self.version is not None and version <= self.version:
+            return
+        self.version, self.wanted = version, {segment["id"] for segment in frame["segments"]}
+
+    def attach(self) -> None:
+        """Attach to what it may read and nobody else does, as far as its broker knows."""
+        for segment in sorted(self.wanted - self.holds):
+            if segment in self.world.cursors.layout.segments and segment not in self.world.cursors.attached:
+                self.world.attached(self, segment)
+
+    def let_go(self) -> None:
+        """Detach from what it may not read any more, and say so."""
+        gone = self.holds - self.wanted
+        for segment in gone:
+            del self.world.cursors.attached[segment]
+        if gone and self.session is not None and self.leader is not None:
+            room = self.leader.room(self.world.key)
+            if room.is_present(self.session):
+                room.released(self.session, gone)
+
+    def read(self) -> None:
+        """Read a sealed segment to its end, and say so."""
+        layout = self.world.cursors.layout
+        sealed = sorted(one for one in self.holds & self.wanted if not layout.segment(one).is_active)
+        if not sealed:
+            return
+        self.world.cursors.read.add(sealed[0])
+        if self.session is not None and self.leader is not None:
+            room = self.leader.room(self.world.key)
+            room.hints.add(sealed[0])
+            room.look_soon()
+
+
+class CoordinatedWorld:
+    """Everything, and a story of it."""
+
+    def __init__(self, seed: int) -> None:
+        self.chances = random.Random(seed)
+        self.now = 0.0
+        self.server = ModelServer(self.chances)
+        self.cursors = ModelCursors(self.chances)
+        self.cursors.layout = SegmentLayout.initial(self.chances.randint(1, 4))
+        self.term = 1
+        self.former: list[tuple[Coordinator, ObjectCache]] = []
+        topic: Body = {
+            "apiVersion": TOPICS.api_version,
+            "kind": TOPICS.kind,
+            "metadata": {"name": "orders", "namespace": "shop", "uid": "t", "generation": 1},
+            "spec": {"topic": str(TOPIC), "connectionRef": {"name": "pulsar"}},
+        }
+        subscription = subscription_object(topic, SUBSCRIPTION, "Stream", latest=False)
+        subscription["metadata"] |= {"uid": "s", "generation": 1, "creationTimestamp": "2026-11-29T10:00:00Z"}
+        self.key = key_of(SUBSCRIPTIONS, subscription)
+        self.server.put(SUBSCRIPTIONS, subscription)
+        self._topic = topic
+        self.coordinator, self.cache = self._lead()
+        self.consumers = [ModelConsumer(self, f"consumer-{number}") for number in range(4)]
+        self.trace: list[str] = []
+
+    def cached(self) -> Body:
+        """The subscription as the leader knows it."""
+        if (body := self.cache.get(self.key)) is None:
+            body = copy.deepcopy(self.server.bodies[self.key])
+            self.cache.observe(SUBSCRIPTIONS, body)
+        return body
+
+    def _lead(self) -> tuple[Coordinator, ObjectCache]:
+        cache = ObjectCache()
+        cache.add_index(SUBSCRIPTIONS_BY_TOPIC, SUBSCRIPTIONS, topic_text)
+        term = self.term
+        coordinator = Coordinator(
+            self.server,  # type: ignore[arg-type]
+            cache,
+            lambda _: self.cursors,  # type: ignore[arg-type,return-value]
+            ConsumerCounts(lambda _: None),
+            EventRecorder(self.server),  # type: ignore[arg-type]
+            Metrics(),
+            TIMES,
+            lambda _: term,
+            lambda *_: None,
+            lambda _: None,
+            lambda: self.now,
+        )
+        return coordinator, cache
+
+    def fail_over(self) -> None:
+        """Another replica leads; the former one does not know it yet, and may still write."""
+        self.trace.append("fail over")
+        self.former.append((self.coordinator, self.cache))
+        self.term += 1
+        self.coordinator, self.cache = self._lead()
+        for consumer in self.consumers:
+            if self.chances.random() < 0.7:
+                consumer.session = None
+
+    def change_layout(self) -> None:
+        layout = self.cursors.layout
+        active = [one.segment_id for one in layout.active]
+        prunable = [
+            one.segment_id
+            for one in layout.sealed
+            if one.segment_id in self.cursors.read and all(parent in self.cursors.read for parent in one.parent_ids)
+        ]
+        kind = self.chances.choice(["split", "merge", "prune"])
+        if kind == "split" and len(active) < 8:
+            layout = layout.split(self.chances.choice(active), now_ms=1)
+        elif kind == "merge" and len(active) > 1:
+            at = self.chances.randrange(len(active) - 1)
+            layout = layout.merge(active[at : at + 2], now_ms=1)
+        elif kind == "prune" and prunable:
+            layout = layout.prune([prunable[0]])
+        for segment in layout.sealed:
+            if segment.sealed_position is None:
+                layout = layout.with_sealed_position(segment.segment_id, "0:9")
+        for gone in self.cursors.attached.keys() - layout.segments.keys():
+            del self.cursors.attached[gone]
+        self.cursors.layout = layout
+        self.trace.append(f"layout {[str(one.segment_id) for one in layout.active]}")
+
+    def attached(self, consumer: ModelConsumer, segment: int) -> None:
+        """A consumer attaches; what may never be, is found here."""
+        self.trace.append(f"{consumer.name} attaches to {segment}")
+        layout = self.cursors.layout
+        unread = [one.segment_id for one in layout.parents_of(segment) if one.segment_id not in self.cursors.read]
+        assert not unread, f"{consumer.name} reads segment {segment} before {unread}"
+        for other in self.consumers:
+            # One that has been told to let go delivers nothing any more; one that has not may be delivering.
+            assert other is consumer or segment not in other.holds, f"{other.name} reads {segment}, too"
+        self.cursors.attached[segment] = consumer.name
+
+    async def step(self) -> None:
+        """Something happens."""
+        consumer = self.chances.choice(self.consumers)
+        what = self.chances.choices(
+            [
+                "register",
+                "listen",
+                "attach",
+                "let go",
+                "read",
+                "lead",
+                "wait",
+                "lose",
+                "die",
+                "layout",
+                "fail over",
+                "old",
+            ],
+            [8, 14, 10, 10, 6, 24, 8, 3, 1, 4, 1, 2],
+        )[0]
+        match what:
+            case "register":
+                consumer.register()
+            case "listen":
+                consumer.listen()
+            case "attach":
+                consumer.attach()
+            case "let go":
+                consumer.let_go()
+            case "read":
+                consumer.read()
+            case "lead":
+                await self.lead(self.coordinator, self.cache)
+            case "wait":
+                self.now += self.chances.choice([0.1, 1.0, 5.0, 31.0, 61.0])
+            case "lose":
+                consumer.disconnect()
+            case "die":
+                self.trace.append(f"{consumer.name} dies")
+                consumer.disconnect()
+                consumer.start_anew()
+            case "layout":
+                self.change_layout()
+            case "fail over":
+                self.fail_over()
+            case "old" if self.former:
+                await self.lead(*self.chances.choice(self.former), fresh=False)
+
+    async def lead(self, coordinator: Coordinator, cache: ObjectCache, *, fresh: bool = True) -> None:
+        """One turn of a leader; one that was deposed knows what it knew."""
+        if fresh or cache.get(self.key) is None:
+            cache.observe(SUBSCRIPTIONS, copy.deepcopy(self.server.bodies[self.key]))
+        topic = copy.deepcopy(self._topic)
+        topic["metadata"]["resourceVersion"] = str(self.server.version + 1_000_000 + len(self.trace))
+        topic["status"] = {
+            "layout": to_record(self.cursors.layout),
+            "subscriptions": [{"name": SUBSCRIPTION, "phase": "Active"}],
+        }
+        cache.observe(TOPICS, topic)
+        try:
+            await coordinator.reconcile(self.key)
+        except (StaleStatus, KubeError, BackendError):
+            return
+
+    async def calm_down(self) -> None:
+        """Nothing goes wrong any more: everything must come to rest, with every segment read."""
+        self.server.is_calm = self.cursors.is_calm = True
+        for coordinator, _ in self.former:
+            coordinator.forget(self.key)
+        for consumer in self.consumers:
+            if consumer.is_final:
+                consumer.start_anew()
+        quiet = 0
+        for _ in range(400):
+            before = dict(self.cursors.attached), self.server.version
+            self.now += 1.5
+            for consumer in self.consumers:
+                consumer.register()
+                while consumer.frames:
+                    consumer.listen()
+                consumer.let_go()
+                consumer.attach()
+                consumer.read()
+            await self.lead(self.coordinator, self.cache)
+            quiet = quiet + 1 if before == (self.cursors.attached, self.server.version) else 0
+            # Longer than a grace period, and than the longest pause between two looks.
+            if quiet * 1.5 > 2 * TIMES.grace_seconds:
+                return
+
+    def check_end(self) -> None:
+        layout = self.cursors.layout
+        assert self.cursors.attached.keys() >= {one.segment_id for one in layout.active}, "a segment has no reader"
+        shares = sorted(len([1 for who in self.cursors.attached.values() if who == one.name]) for one in self.consumers)
+        assert shares[-1] - shares[0] <= 1, f"shares are {shares}"
+
+
+def name_of(segment: Segment) -> str:
+    return classic_segment_name(TOPIC, segment.hash_range, segment.segment_id)
+
+
+def tell(seed: int, steps: int = 400) -> CoordinatedWorld:
+    """One story. Raises AssertionError with the seed and what happened last."""
+    world = CoordinatedWorld(seed)
+
+    async def go_on() -> None:
+        for _ in range(steps):
+            await world.step()
+        await world.calm_down()
+        world.check_end()
+
+    try:
+        asyncio.run(go_on())
+    except AssertionError as error:
+        last = "\n".join(world.trace[-40:])
+        raise AssertionError(
+            f"seed {seed}: {error}\n{last}\nrun it again: pytest tests/simulation --seed={seed}"
+        ) from error
+    return world
