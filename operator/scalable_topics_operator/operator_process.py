@@ -155,6 +155,7 @@ class OperatorProcess:
                     certificate=certificate,
                     kube=kube,
                     cache=self._cache,
+                    connections=connections,
                     leaders=self._shards,
                     transport=transport,
                     peer_token=peer_token,

@@ -163,13 +163,17 @@ class Election:
 
     def leaders(self, now_seconds: float) -> dict[int, Peer]:
         """Who leads each shard, as far as this replica has seen: another that has not run out, or itself."""
-        leaders = {shard: Peer(self._identity, self._gateway, is_me=True) for shard in self.held}
+        leaders = {
+            shard: Peer(self._identity, self._gateway, is_me=True, term=held.lease.term)
+            for shard, held in self.held.items()
+        }
         for seen in self._seen.values():
             lease = seen.lease
             if lease.part != SHARD or lease.holder in ("", self._identity) or self._has_run_out(seen, now_seconds):
                 continue
             own = self._seen.get(replica_lease_name(lease.holder))
-            leaders[lease.shard] = Peer(lease.holder, own.lease.gateway if own is not None else "", is_me=False)
+            gateway = own.lease.gateway if own is not None else ""
+            leaders[lease.shard] = Peer(lease.holder, gateway, is_me=False, term=lease.term)
         return leaders
 
     def release(self, shards: Iterable[int]) -> list[Write]:

@@ -16,11 +16,13 @@ class Peer:
         identity: of its process.
         address: host and port of its gateway; empty if it does not say.
         is_me: whether it is the one that asks.
+        term: under which it leads.
     """
 
     identity: str
     address: str
     is_me: bool
+    term: int = 0
 
 
 def is_address(text: str) -> bool:

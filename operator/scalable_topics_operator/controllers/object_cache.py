@@ -10,6 +10,9 @@ from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
 
 IndexFunction = Callable[[Body], str | None]
 
+Listener = Callable[[ObjectKey, Body | None], None]
+"""Told of an object's key and what it is now, None once it is gone. Raises nothing, is quick, and changes no cache."""
+
 
 class ObjectCache:
     """Objects by key, with lookups by index.
@@ -23,10 +26,19 @@ class ObjectCache:
         self._indexes: dict[str, tuple[str, IndexFunction, defaultdict[str, set[ObjectKey]]]] = {}
         self._synced: set[str] = set()
         self._changes: Counter[str] = Counter()
+        self._listeners: defaultdict[str, list[Listener]] = defaultdict(list)
 
     def add_index(self, name: str, resource: Resource, function: IndexFunction) -> None:
         """Look objects of a kind up by `function(body)`; None leaves an object out."""
         self._indexes[name] = (resource.plural, function, defaultdict(set))
+
+    def listen(self, resource: Resource, listener: Listener) -> None:
+        """Have a listener told of everything of a kind that is taken in, replaced or taken out from now on.
+
+        It is told at once and in order, by whatever the cache is fed: a replacement by an object of another uid is one
+        change.
+        """
+        self._listeners[resource.plural].append(listener)
 
     def get(self, key: ObjectKey) -> Body | None:
         """The object, or None."""
@@ -56,6 +68,7 @@ class ObjectCache:
         for plural, function, entries in self._indexes.values():
             if plural == key.plural and (value := function(body)) is not None:
                 entries[value].add(key)
+        self._tell(key, body)
         return True
 
     def remove(self, key: ObjectKey, uid: str | None = None) -> bool:
@@ -64,6 +77,7 @@ class ObjectCache:
         if known is None or (uid is not None and known["metadata"]["uid"] != uid):
             return False
         self._drop(key)
+        self._tell(key, None)
         return True
 
     def replace_all(
@@ -93,6 +107,7 @@ class ObjectCache:
         ]
         for key in gone:
             self._drop(key)
+            self._tell(key, None)
         return changed, gone
 
     def changes(self, resource: Resource) -> int:
@@ -106,6 +121,10 @@ class ObjectCache:
     def synced(self, resource: Resource) -> bool:
         """Whether a complete list of the kind was seen."""
         return resource.plural in self._synced
+
+    def _tell(self, key: ObjectKey, body: Body | None) -> None:
+        for listener in self._listeners[key.plural]:
+            listener(key, body)
 
     def _drop(self, key: ObjectKey) -> None:
         known = self._objects.pop(key, None)

@@ -1,10 +1,13 @@
-"""Who calls, and whether that one may see a topic: Kubernetes decides, and is asked once a minute at most (R33)."""
+"""Who calls, and whether that one may do something with a topic: Kubernetes decides, or the topic's Pulsar cluster;
+either is asked once a minute at most (R33).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import logging
+import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -15,6 +18,7 @@ from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.cluster.reviews import AUDIENCE, Caller, review_access, review_token
+from scalable_topics_operator.gateway.pulsar_tokens import PulsarTokens
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.review_cache import ReviewCache
 
@@ -22,52 +26,74 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+LOOKUP, CONSUME, PRODUCE = "lookup", "consume", "produce"
+"""Verbs on `scalabletopics` besides the ordinary ones (R33)."""
+
+UNFOUND_FOR_TOKEN = (
+    "no topic of this name is known whose Pulsar cluster accepts the token: check the name, the token, and where "
+    "several clusters have the topic say which with ?connection=namespace/name"
+)
+"""What a token of Pulsar is told that nobody knows: not even whether there is the topic."""
+
 _REVIEW_SECONDS = 1.5
 _REVIEWS_AT_A_TIME = 8
-_SCHEME = "bearer"
+_BEARER, _PULSAR = "bearer", "pulsar"
+_PULSAR_VERBS = frozenset({LOOKUP, CONSUME})
 
 
 class Access:
     """Authenticates and authorizes callers. Tokens are neither kept nor named: answers are found again by a keyed hash.
 
     Args:
-        kube: the API server.
+        kube: the API server, which judges Kubernetes tokens.
+        pulsar: judges tokens of Pulsar.
         monotonic: clock of the cache.
     """
 
-    def __init__(self, kube: KubeClient, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, kube: KubeClient, pulsar: PulsarTokens, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._kube = kube
+        self._pulsar = pulsar
         self._salt = secrets.token_bytes(32)
         self._reviews = asyncio.Semaphore(_REVIEWS_AT_A_TIME)
         self._callers: ReviewCache[bytes, Caller | None] = ReviewCache(lambda one: one is not None, monotonic=monotonic)
         self._rights: ReviewCache[tuple[bytes, str, str, str], bool] = ReviewCache(bool, monotonic=monotonic)
 
-    async def caller(self, authorization: str | None) -> tuple[bytes, Caller]:
-        """Who sends an Authorization header, and by what that one's rights are kept.
+    async def recognize(self, authorization: str | None, verb: str) -> None:
+        """Make sure that a caller may be somebody, before anything is told of topics.
 
-        Raises Refusal: 401 for nobody we know, 503 when that cannot be found out.
+        A token of Pulsar is known by the cluster of a topic only, so that what follows must tell its bearer nothing
+        else than `UNFOUND_FOR_TOKEN` as long as it was not judged.
+
+        Raises Refusal: 401 for nobody we know, 403 for a verb that the token is no good for, 503.
         """
-        token = bearer_token(authorization)
-        if token is None:
-            raise Refusal(401, f"send `Authorization: Bearer` with a Kubernetes token made for audience {AUDIENCE}")
-        fingerprint = hashlib.blake2b(token.encode(), digest_size=32, key=self._salt).digest()
-        caller = await self._callers.get(
-            fingerprint, lambda: self._ask("token", lambda: review_token(self._kube, token))
-        )
-        if caller is None:
-            raise Refusal(
-                401, f"the token is not valid for audience {AUDIENCE}: kubectl create token NAME --audience {AUDIENCE}"
-            )
-        return fingerprint, caller
+        if pulsar_token(authorization) is None:
+            await self._caller(authorization, math.inf)
+        else:
+            _require_pulsar_verb(verb)
 
-    async def require(self, authorization: str | None, verb: str, key: ObjectKey) -> None:
-        """Make sure that a caller may do something with a ScalableTopic. Raises Refusal: 401, 403, 503."""
-        fingerprint, caller = await self.caller(authorization)
+    async def require(
+        self, authorization: str | None, verb: str, key: ObjectKey, *, granted_within_seconds: float = math.inf
+    ) -> str:
+        """Make sure that a caller may do something with a ScalableTopic; answers by what that one is counted.
+
+        Args:
+            authorization: the header.
+            verb: an ordinary one, `lookup`, `consume` or `produce`.
+            key: of the object.
+            granted_within_seconds: how old a good answer may be that was given before.
+
+        Raises Refusal: 401, 403, 503.
+        """
+        token = pulsar_token(authorization)
+        if token is not None:
+            return await self._require_of_pulsar(token, verb, key, granted_within_seconds)
+        fingerprint, caller = await self._caller(authorization, granted_within_seconds)
         allowed = await self._rights.get(
             (fingerprint, verb, key.namespace, key.name),
             lambda: self._ask(
                 "access", lambda: review_access(self._kube, caller, verb, TOPICS, key.namespace, key.name)
             ),
+            granted_within_seconds=granted_within_seconds,
         )
         if not allowed:
             raise Refusal(
@@ -75,11 +101,50 @@ class Access:
                 f"{caller.name} lacks the right to {verb} {key}; bind a Role with verb {verb} on "
                 f"{TOPICS.plural}.{TOPICS.group} in namespace {key.namespace}",
             )
+        return f"user {caller.name}"
 
     async def close(self) -> None:
         """Give up reviews under way."""
         await self._callers.close()
         await self._rights.close()
+        await self._pulsar.close()
+
+    async def _caller(self, authorization: str | None, granted_within_seconds: float) -> tuple[bytes, Caller]:
+        token = bearer_token(authorization)
+        if token is None:
+            raise Refusal(
+                401,
+                f"send `Authorization: Bearer` with a Kubernetes token made for audience {AUDIENCE}, or, to {LOOKUP} "
+                f"or {CONSUME}, `Authorization: Pulsar` with a token of the topic's Pulsar cluster",
+            )
+        fingerprint = self._fingerprint(token)
+        caller = await self._callers.get(
+            fingerprint,
+            lambda: self._ask("token", lambda: review_token(self._kube, token)),
+            granted_within_seconds=granted_within_seconds,
+        )
+        if caller is None:
+            raise Refusal(
+                401, f"the token is not valid for audience {AUDIENCE}: kubectl create token NAME --audience {AUDIENCE}"
+            )
+        return fingerprint, caller
+
+    async def _require_of_pulsar(self, token: str, verb: str, key: ObjectKey, granted_within_seconds: float) -> str:
+        _require_pulsar_verb(verb)
+        fingerprint = self._fingerprint(token)
+        verdict = await self._pulsar.judge(token, fingerprint, key, granted_within_seconds)
+        if not verdict.authenticated:
+            raise Refusal(401, UNFOUND_FOR_TOKEN)
+        if not verdict.allowed:
+            raise Refusal(
+                403,
+                f"the topic's Pulsar cluster does not let the token's role look its segments up: {verdict.reason}; "
+                "grant consume or produce on the namespace",
+            )
+        return f"token {fingerprint.hex()}"
+
+    def _fingerprint(self, token: str) -> bytes:
+        return hashlib.blake2b(token.encode(), digest_size=32, key=self._salt).digest()
 
     async def _ask(self, what: str, review: Callable[[], Awaitable[T]]) -> T:
         try:
@@ -93,7 +158,25 @@ class Access:
 
 
 def bearer_token(authorization: str | None) -> str | None:
-    """The token in an Authorization header, if there is one."""
+    """The token of Kubernetes, or of a replica, in an Authorization header, if there is one."""
+    return _token(authorization, _BEARER)
+
+
+def pulsar_token(authorization: str | None) -> str | None:
+    """The token of Pulsar in an Authorization header, if there is one."""
+    return _token(authorization, _PULSAR)
+
+
+def _token(authorization: str | None, wanted: str) -> str | None:
     scheme, _, token = (authorization or "").partition(" ")
     token = token.strip()
-    return token if scheme.lower() == _SCHEME and token and token.isascii() else None
+    return token if scheme.lower() == wanted and token and token.isascii() else None
+
+
+def _require_pulsar_verb(verb: str) -> None:
+    if verb not in _PULSAR_VERBS:
+        raise Refusal(
+            403,
+            f"a token of Pulsar is good to {LOOKUP} and to {CONSUME} only; to {verb}, send `Authorization: Bearer` "
+            f"with a Kubernetes token made for audience {AUDIENCE}",
+        )

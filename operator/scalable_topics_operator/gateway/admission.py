@@ -8,8 +8,9 @@ from aiohttp import web
 
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.cluster.object_key import ObjectKey
-from scalable_topics_operator.gateway.access import Access
-from scalable_topics_operator.gateway.topic_directory import TopicDirectory
+from scalable_topics_operator.gateway.access import UNFOUND_FOR_TOKEN, Access, pulsar_token
+from scalable_topics_operator.gateway.refusal import Refusal
+from scalable_topics_operator.gateway.topic_directory import TopicDirectory, Unfound
 
 TOPIC_PATH = "/admin/v2/scalable/{tenant}/{namespace}/{topic}"
 """With which the path of every route begins that `Admission.admit` lets in."""
@@ -23,11 +24,13 @@ class Admitted:
         topic: it is about.
         key: of the topic's object.
         authorization: the caller's header, by which a leader judges again.
+        caller: by what the caller is counted; holds no secret.
     """
 
     topic: TopicName
     key: ObjectKey
     authorization: str = field(repr=False)
+    caller: str
 
 
 class Admission:
@@ -53,9 +56,14 @@ class Admission:
         """
         authorization = request.headers.get("Authorization")
         # Whoever nobody knows learns nothing, not even which topics there are.
-        await self._access.caller(authorization)
+        await self._access.recognize(authorization, verb)
         match = request.match_info
         topic = TopicName(match["tenant"], match["namespace"], match["topic"])
-        key = self._directory.find(topic, request.query.get("connection"))
-        await self._access.require(authorization, verb, key)
-        return Admitted(topic, key, authorization or "")
+        try:
+            key = self._directory.find(topic, request.query.get("connection"))
+        except Unfound:
+            if pulsar_token(authorization) is None:
+                raise
+            raise Refusal(401, UNFOUND_FOR_TOKEN) from None
+        caller = await self._access.require(authorization, verb, key)
+        return Admitted(topic, key, authorization or "", caller)

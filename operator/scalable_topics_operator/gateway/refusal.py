@@ -24,8 +24,8 @@ class Refusal(Exception):
 def error_response(status: int, reason: str) -> web.Response:
     """`{"reason": ...}`, and when to come again or how to authenticate where that is the question."""
     headers = {}
-    if status == 503:
+    if status in (429, 503):
         headers["Retry-After"] = str(RETRY_SECONDS)
     elif status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
+        headers["WWW-Authenticate"] = "Bearer, Pulsar"
     return web.json_response({"reason": reason}, status=status, headers=headers)

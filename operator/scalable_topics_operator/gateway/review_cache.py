@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
@@ -25,10 +26,12 @@ class Kept(Generic[K, V]):
         # In the order of their times.
         self._values: dict[K, tuple[float, V]] = {}
 
-    def get(self, key: K, now_seconds: float) -> V | None:
-        """The value, unless it is too old."""
+    def get(self, key: K, now_seconds: float, within_seconds: float = math.inf) -> V | None:
+        """The value, unless it is too old, for itself or for whoever asks."""
         found = self._values.get(key)
-        return found[1] if found is not None and now_seconds - found[0] < self._keep_seconds else None
+        if found is None or now_seconds - found[0] >= min(self._keep_seconds, within_seconds):
+            return None
+        return found[1]
 
     def put(self, key: K, value: V, since_seconds: float) -> None:
         """Keep a value, which was true at `since_seconds`."""
@@ -67,10 +70,10 @@ class ReviewCache(Generic[K, V]):
         self._monotonic = monotonic
         self._asking: dict[K, asyncio.Task[V]] = {}
 
-    async def get(self, key: K, ask: Callable[[], Awaitable[V]]) -> V:
-        """The answer. Raises what `ask` raises, to everybody who waits for the same."""
+    async def get(self, key: K, ask: Callable[[], Awaitable[V]], *, granted_within_seconds: float = math.inf) -> V:
+        """The answer; a good one no older than that. Raises what `ask` raises, to everybody who waits for the same."""
         now_seconds = self._monotonic()
-        granted = self._granted.get(key, now_seconds)
+        granted = self._granted.get(key, now_seconds, granted_within_seconds)
         if granted is not None:
             return granted
         refused = self._refused.get(key, now_seconds)

@@ -22,8 +22,9 @@ from scalable_topics_operator.gateway.app import GatewayRoutes
 from scalable_topics_operator.gateway.forwarding import Forwarding
 from scalable_topics_operator.gateway.parts import GatewayParts, RouteMaker
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
+from scalable_topics_operator.gateway.pulsar_tokens import PulsarTokens
 from scalable_topics_operator.gateway.topic_directory import TopicDirectory
-from scalable_topics_operator.gateway.views import Leaders, LoadSource, TopicViews
+from scalable_topics_operator.gateway.views import Connections, Leaders, LoadSource, TopicViews
 from scalable_topics_operator.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ class Gateway:
         certificate: for TLS; None for plain HTTP.
         kube: judges callers.
         cache: the objects.
+        connections: the topics' Pulsar clusters.
         leaders: who leads what.
         transport: reaches other replicas.
         peer_token: of the installation's replicas.
@@ -93,6 +95,7 @@ class Gateway:
         certificate: Certificate | None,
         kube: KubeClient,
         cache: ObjectCache,
+        connections: Connections,
         leaders: Leaders,
         transport: PeerTransport,
         peer_token: str,
@@ -104,7 +107,7 @@ class Gateway:
         self._host, *self._more_hosts = host.split(",")
         self._port = port
         self._certificate = certificate
-        self._access = Access(kube)
+        self._access = Access(kube, PulsarTokens(cache, connections))
         self._forwarding = Forwarding(transport, metrics)
         admission = Admission(TopicDirectory(cache), self._access)
         parts = GatewayParts(admission, leaders, self._forwarding, metrics)

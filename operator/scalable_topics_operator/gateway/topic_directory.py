@@ -10,6 +10,10 @@ from scalable_topics_operator.controllers.topic_work import BY_NAME, connection_
 from scalable_topics_operator.gateway.refusal import Refusal
 
 
+class Unfound(Refusal):
+    """Which topic is meant cannot be told; the reason tells of topics there are or are not."""
+
+
 class TopicDirectory:
     """Finds objects by the names of their topics.
 
@@ -30,7 +34,8 @@ class TopicDirectory:
             connection: `namespace/name` of its connection, where several clusters have a topic of this name.
 
         Raises:
-            Refusal: 400 for a bad name or connection, or where the connection must be said; 404 if there is none.
+            Refusal: 400 for a bad name or connection.
+            Unfound: 400 where the connection must be said; 404 if there is none.
         """
         try:
             validate_scalable_name(topic)
@@ -43,10 +48,10 @@ class TopicDirectory:
             found = [(key, body) for key, body in found if _connection_text(body) == connection]
         if not found:
             where = f" of connection {connection}" if connection is not None else ""
-            raise Refusal(404, f"no ScalableTopic{where} declares {topic}; apply one, or check the name")
+            raise Unfound(404, f"no ScalableTopic{where} declares {topic}; apply one, or check the name")
         owners = [(key, body) for key, body in found if (body.get("status") or {}).get("layout")]
         if len({_connection_text(body) for _, body in owners}) > 1:
-            raise Refusal(400, f"several clusters have {topic}; say which with ?connection=namespace/name")
+            raise Unfound(400, f"several clusters have {topic}; say which with ?connection=namespace/name")
         return min(owners or found, key=lambda one: _age(one[1]))[0]
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.peers import Peer
+from scalable_topics_operator.controllers.connections import ConnectionHandle
 
 
 class Leaders(Protocol):
@@ -14,6 +15,13 @@ class Leaders(Protocol):
 
     def leader_of(self, key: ObjectKey) -> Peer | None:
         """The replica that works on an object; None while nobody is known to."""
+
+
+class Connections(Protocol):
+    """The Pulsar clusters."""
+
+    def handle(self, key: ObjectKey) -> ConnectionHandle | None:
+        """The handle of a connection; None if there is no such object or it was never looked at."""
 
 
 class TopicViews(Protocol):

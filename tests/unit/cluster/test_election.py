@@ -351,8 +351,9 @@ def test_every_replica_knows_who_leads_and_where_that_one_is_without_a_further_w
         leaders = one.election.leaders(one.clock(now))
         assert sorted(leaders) == list(range(SHARDS))
         for shard, peer in leaders.items():
-            holder = leases.found[shard_lease_name(shard)].holder
-            assert peer == Peer(holder, f"{holder}:81", is_me=holder == one.name)
+            lease = leases.found[shard_lease_name(shard)]
+            holder = lease.holder
+            assert peer == Peer(holder, f"{holder}:81", is_me=holder == one.name, term=lease.term)
 
 
 def test_a_leader_that_has_run_out_is_named_no_more() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scalable_topics_operator.cluster.object_key import key_of
+from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 
@@ -95,3 +95,32 @@ def test_changes_of_a_kind_are_counted_and_old_news_is_none(cache: ObjectCache) 
     assert changed()
     cache.remove(key_of(TOPICS, topic("a", 6)))
     assert not changed()
+
+
+def test_listeners_are_told_at_once_of_what_is_news_or_gone_however_it_became_known(cache: ObjectCache) -> None:
+    told: list[tuple[str, str | None]] = []
+
+    def listener(key: ObjectKey, body: dict[str, Any] | None) -> None:
+        assert cache.get(key) is body
+        told.append((key.name, body["metadata"]["resourceVersion"] if body is not None else None))
+
+    def heard() -> list[tuple[str, str | None]]:
+        found = list(told)
+        told.clear()
+        return found
+
+    cache.observe(TOPICS, topic("early", 1))
+    cache.listen(TOPICS, listener)
+    cache.observe(TOPICS, topic("a", 5))
+    cache.observe(TOPICS, topic("a", 5))
+    cache.observe(SEGMENT_OPERATIONS, topic("operation", 6))
+    assert heard() == [("a", "5")]
+    cache.observe(TOPICS, topic("a", 7, uid="another"))
+    assert heard() == [("a", "7")], "a replaced object is one change"
+    cache.replace_all(TOPICS, None, [topic("a", 8, uid="another"), topic("new", 9)], "10")
+    assert heard() == [("a", "8"), ("new", "9"), ("early", None)]
+    key = key_of(TOPICS, topic("a", 8))
+    cache.remove(key, "u")
+    assert heard() == []
+    cache.remove(key, "another")
+    assert heard() == [("a", None)]

@@ -29,16 +29,23 @@ class ApiServer:
         status: answered to everything instead, if set.
         gate: answers wait for it.
         access: the last SubjectAccessReview.
+        users: by token.
+        denied: verbs that not even alice has a right to.
+        heard: everything it was sent, headers included.
     """
 
     asked: Counter[str] = field(default_factory=Counter)
     status: int | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     access: dict[str, Any] = field(default_factory=dict)
+    users: dict[str, str] = field(default_factory=lambda: dict(_USERS))
+    denied: set[str] = field(default_factory=set)
+    heard: list[str] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.Response:
         kind = request.path.rsplit("/", 1)[1]
         self.asked[kind] += 1
+        self.heard.append(f"{request.headers} {await request.text()}")
         await self.gate.wait()
         if self.status is not None:
             return web.json_response({"message": "not today"}, status=self.status)
@@ -46,12 +53,13 @@ class ApiServer:
         if kind == "tokenreviews":
             token = body["spec"]["token"]
             audiences = ["https://kubernetes.default.svc"] if token == OTHER_AUDIENCE else body["spec"]["audiences"]
-            user = {"username": _USERS.get(token, ""), "groups": ["people"]}
-            body["status"] = {"authenticated": token in _USERS, "user": user, "audiences": audiences}
+            user = {"username": self.users.get(token, ""), "groups": ["people"]}
+            body["status"] = {"authenticated": token in self.users, "user": user, "audiences": audiences}
             assert body["spec"]["audiences"] == [AUDIENCE]
         else:
             self.access = body["spec"]
-            body["status"] = {"allowed": body["spec"]["user"] == "alice"}
+            allowed = body["spec"]["user"] == "alice" and body["spec"]["resourceAttributes"]["verb"] not in self.denied
+            body["status"] = {"allowed": allowed}
         return web.json_response(body, status=201)
 
 

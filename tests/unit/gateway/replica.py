@@ -18,7 +18,8 @@ from scalable_topics_operator.gateway.parts import RouteMaker
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
 from scalable_topics_operator.gateway.server import Certificate, Gateway
 from scalable_topics_operator.telemetry.metrics import Metrics
-from tests.unit.gateway.test_topic_directory import scalable_topic
+from tests.unit.gateway.pulsar_cluster import Clusters
+from tests.unit.gateway.topics import created, topic_body
 
 PEER_TOKEN = "peer-t0ken-of-thirty-two-characters"
 
@@ -59,6 +60,7 @@ class Replica:
     gateway: Gateway
     known: Known
     metrics: Metrics
+    cache: ObjectCache
 
     def count(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
@@ -75,11 +77,12 @@ async def replica(
     host: str = "127.0.0.1",
     port: int = 0,
     more: Iterable[RouteMaker] = (),
+    clusters: Clusters | None = None,
 ) -> AsyncIterator[Replica]:
     """Start one that knows topic `topic://acme/shop/orders`, and has no views and samples if `without`."""
     cache, known, metrics = ObjectCache(), Known(), Metrics()
     cache.add_index(BY_NAME, TOPICS, canonical_topic)
-    cache.observe(TOPICS, scalable_topic("shop", "orders"))
+    cache.observe(TOPICS, topic_body(created()))
     fingerprint = certificate.fingerprint if certificate is not None else None
     async with (
         PeerTransport(fingerprint, timeout_seconds) as transport,
@@ -90,6 +93,7 @@ async def replica(
             certificate=certificate,
             kube=kube,
             cache=cache,
+            connections=clusters or Clusters(),
             leaders=known,
             transport=transport,
             peer_token=PEER_TOKEN,
@@ -99,4 +103,4 @@ async def replica(
             more=more,
         ) as gateway,
     ):
-        yield Replica(gateway, known, metrics)
+        yield Replica(gateway, known, metrics, cache)

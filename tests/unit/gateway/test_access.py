@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections.abc import Callable
 
 import pytest
 
+from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import TOPICS
+from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.gateway import access as access_module
 from scalable_topics_operator.gateway.access import Access
+from scalable_topics_operator.gateway.pulsar_tokens import PulsarTokens
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.review_cache import Kept
 from tests.unit.gateway.api_server import BAD, GOOD, NO_RIGHTS, OTHER_AUDIENCE, api_server
+from tests.unit.gateway.pulsar_cluster import Clusters
 
 KEY = ObjectKey(TOPICS.plural, "shop", "orders")
 
@@ -27,6 +33,11 @@ class Clock:
         return self.now
 
 
+def make_access(kube: KubeClient, clock: Callable[[], float] = time.monotonic) -> Access:
+    """One that knows no Pulsar cluster."""
+    return Access(kube, PulsarTokens(ObjectCache(), Clusters()), clock)
+
+
 async def status_of(access: Access, authorization: str | None, key: ObjectKey = KEY) -> int:
     try:
         await access.require(authorization, "get", key)
@@ -37,7 +48,7 @@ async def status_of(access: Access, authorization: str | None, key: ObjectKey = 
 
 async def test_R33_only_known_tokens_for_our_audience_with_the_right_are_let_in() -> None:
     async with api_server() as (server, kube):
-        access = Access(kube)
+        access = make_access(kube)
         assert await status_of(access, f"Bearer {GOOD}") == 200
         assert server.access["resourceAttributes"] == {
             "group": "scalabletopics.io",
@@ -56,14 +67,14 @@ async def test_R33_only_known_tokens_for_our_audience_with_the_right_are_let_in(
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", f"Basic {GOOD}", GOOD, "Bearer t\u00f6ken"])
 async def test_without_a_token_nobody_is_asked(header: str | None) -> None:
     async with api_server() as (server, kube):
-        assert await status_of(Access(kube), header) == 401
+        assert await status_of(make_access(kube), header) == 401
         assert not server.asked
 
 
 async def test_R33_an_answer_counts_for_a_minute_and_a_refusal_for_seconds() -> None:
     async with api_server() as (server, kube):
         clock = Clock()
-        access = Access(kube, clock)
+        access = make_access(kube, clock)
         for _ in range(3):
             assert await status_of(access, f"Bearer {GOOD}") == 200
             assert await status_of(access, f"Bearer {NO_RIGHTS}") == 403
@@ -82,9 +93,47 @@ async def test_R33_an_answer_counts_for_a_minute_and_a_refusal_for_seconds() -> 
         assert server.asked == {"tokenreviews": 5, "subjectaccessreviews": 5}
 
 
+@pytest.mark.parametrize("verb", ["lookup", "consume", "produce", "get", "delete"])
+async def test_R33_each_verb_is_a_right_of_its_own(verb: str) -> None:
+    async with api_server() as (server, kube):
+        access = make_access(kube)
+        server.denied = {verb}
+        for other in {"lookup", "consume", "produce", "get"} - {verb}:
+            assert await access.require(f"Bearer {GOOD}", other, KEY) == "user alice"
+        with pytest.raises(Refusal) as refused:
+            await access.require(f"Bearer {GOOD}", verb, KEY)
+        assert (refused.value.status, server.access["resourceAttributes"]["verb"]) == (403, verb)
+        assert f"bind a Role with verb {verb} on scalabletopics.scalabletopics.io" in refused.value.reason
+
+
+async def test_who_wants_to_know_better_is_answered_anew() -> None:
+    async with api_server() as (server, kube):
+        clock = Clock()
+        access = make_access(kube, clock)
+
+        async def require(within_seconds: float) -> None:
+            await access.require(f"Bearer {GOOD}", "lookup", KEY, granted_within_seconds=within_seconds)
+
+        await require(10.0)
+        clock.now += 9.0
+        await require(10.0)
+        assert server.asked == {"tokenreviews": 1, "subjectaccessreviews": 1}
+        clock.now += 1.0
+        server.users.clear()
+        with pytest.raises(Refusal):
+            await require(10.0)
+        assert server.asked == {"tokenreviews": 2, "subjectaccessreviews": 1}
+        server.users[GOOD] = "alice"
+        server.denied = {"lookup"}
+        clock.now += 5.0
+        with pytest.raises(Refusal):
+            await require(10.0)
+        assert server.asked == {"tokenreviews": 3, "subjectaccessreviews": 2}
+
+
 async def test_many_requests_with_one_token_make_one_review_whoever_gives_up() -> None:
     async with api_server() as (server, kube):
-        access = Access(kube)
+        access = make_access(kube)
         server.gate.clear()
         waiting = [asyncio.create_task(status_of(access, f"Bearer {GOOD}")) for _ in range(50)]
         while not server.asked:
@@ -98,7 +147,7 @@ async def test_many_requests_with_one_token_make_one_review_whoever_gives_up() -
 @pytest.mark.parametrize("status", [403, 404, 429, 500, 503])
 async def test_R33_without_the_api_servers_word_nothing_is_shown_and_nothing_kept(status: int) -> None:
     async with api_server() as (server, kube):
-        access = Access(kube)
+        access = make_access(kube)
         server.status = status
         assert await status_of(access, f"Bearer {GOOD}") == 503
         server.status = None
@@ -111,7 +160,7 @@ async def test_an_api_server_that_hangs_costs_a_bounded_time_and_tokens_reach_no
     monkeypatch.setattr(access_module, "_REVIEW_SECONDS", 0.1)
     caplog.set_level(logging.DEBUG)
     async with api_server() as (server, kube):
-        access = Access(kube)
+        access = make_access(kube)
         server.gate.clear()
         async with asyncio.timeout(3):
             # More than are asked about at a time.
@@ -125,7 +174,7 @@ async def test_an_api_server_that_hangs_costs_a_bounded_time_and_tokens_reach_no
 
 async def test_ending_gives_up_what_is_being_asked() -> None:
     async with api_server() as (server, kube):
-        access = Access(kube)
+        access = make_access(kube)
         server.gate.clear()
         waiting = asyncio.create_task(status_of(access, f"Bearer {GOOD}"))
         while not server.asked:

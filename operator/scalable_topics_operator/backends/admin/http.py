@@ -15,7 +15,7 @@ from urllib.parse import urljoin
 from yarl import URL
 
 from scalable_topics_operator.backends.admin.call import Answer, Call
-from scalable_topics_operator.backends.admin.credentials import Credentials, CredentialSource
+from scalable_topics_operator.backends.admin.credentials import Credentials, CredentialSource, Token
 from scalable_topics_operator.backends.admin.origins import Origin, Trust, parse_trusted_broker
 from scalable_topics_operator.backends.admin.reasons import (
     About,
@@ -35,6 +35,8 @@ Observe = Callable[[str, str, float], None]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BROKERS_PATH = "/admin/v2/brokers"
+_CALLERS_REQUESTS = 4
+_CALLERS_BODY_BYTES = 64 * 1024
 _OWNER_SECONDS = 0.5
 """How long a broker that was found ahead may be taken for the owner still."""
 
@@ -110,6 +112,7 @@ class AdminHttp:
         patterns = tuple(parse_trusted_broker(text) for text in settings.trusted_brokers)
         self._trust = Trust(Origin.parse(self._admin_url), patterns)
         self._wire = Wire(settings.max_concurrent_requests, settings.request_timeout_seconds, settings.max_body_bytes)
+        self._callers_wire = Wire(_CALLERS_REQUESTS, settings.request_timeout_seconds, _CALLERS_BODY_BYTES)
         self._refresh_lock = asyncio.Lock()
         self._refreshed_at = float("-inf")
         self._brokers_lock = asyncio.Lock()
@@ -134,16 +137,28 @@ class AdminHttp:
     async def close(self) -> None:
         """Close all connections."""
         await self._wire.close()
+        await self._callers_wire.close()
 
     async def send(self, call: Call) -> Answer:
         """Send one call and answer 2xx or what `call.allow` names.
 
         Raises the errors of `operations.errors`, with the object and the broker's reason in the text.
         """
+        return await self._observed(call, lambda: self._with_credentials(call))
+
+    async def send_as(self, call: Call, token: Token) -> Answer:
+        """Send one call with the token of somebody else, whom the brokers are to judge by it; else like `send`.
+
+        The token goes where the connection's own credentials may go. These do not go along, not even a client
+        certificate, or brokers would judge the operator. Such calls are few at a time, and hold up no others.
+        """
+        return await self._observed(call, lambda: self._with_token(call, token))
+
+    async def _observed(self, call: Call, send: Callable[[], Awaitable[Answer]]) -> Answer:
         started = self._monotonic()
         outcome = "cancelled"
         try:
-            answer = await self._with_retries(call, started)
+            answer = await self._with_retries(call, send, started)
             outcome = "ok" if answer.status < 300 else f"http_{answer.status}"
             return answer
         except BackendError as error:
@@ -164,14 +179,14 @@ class AdminHttp:
             if answer.status < 300:
                 self._owners[call.owner_path] = server, here, found_at
 
-    async def _with_retries(self, call: Call, started: float) -> Answer:
+    async def _with_retries(self, call: Call, send: Callable[[], Awaitable[Answer]], started: float) -> Answer:
         attempt = 0
         while True:
             attempt += 1
             repeatable = call.idempotent
             retry_after_seconds: float | None = None
             try:
-                return await self._with_credentials(call)
+                return await send()
             except ExchangeFailed as failed:
                 error: BackendError = failed.error
                 repeatable = repeatable or failed.unsent
@@ -200,6 +215,12 @@ class AdminHttp:
             limited = is_authorization_refusal(answer.reason)
             if (renewed := await self._renewed(credentials, limited=limited)) != credentials:
                 answer = await self._follow(call, renewed)
+        return self._judged(call, answer)
+
+    async def _with_token(self, call: Call, token: Token) -> Answer:
+        own = await self._source.current()
+        shown = Credentials(token, trusted_ca_pem=own.trusted_ca_pem, verify_hostname=own.verify_hostname)
+        answer, _, _ = await self._chase(call, self._admin_url, self._trust.admin, own, shown)
         return self._judged(call, answer)
 
     async def _renewed(self, refused: Credentials, *, limited: bool) -> Credentials:
@@ -296,15 +317,21 @@ class AdminHttp:
         return answer, server, here
 
     async def _chase(
-        self, call: Call, server: str, here: Origin, credentials: Credentials
+        self, call: Call, server: str, here: Origin, credentials: Credentials, shown: Credentials | None = None
     ) -> tuple[Answer, str, Origin]:
-        """Send a call to a server and follow redirects; answers who has answered, too."""
+        """Send a call to a server and follow redirects; answers who has answered, too.
+
+        Servers are shown the connection's credentials, or others in their place.
+        """
         url = server + call.path
         if call.query:
             url = str(URL(url, encoded=True).with_query(dict(call.query)))
         began_at = self._monotonic()
         for _ in range(self._settings.max_redirects + 1):
-            answer = await self._wire.exchange(call, url, here, credentials)
+            if shown is None:
+                answer = await self._wire.exchange(call, url, here, credentials)
+            else:
+                answer = await self._callers_wire.exchange(call, url, here, shown)
             if answer.status not in _REDIRECTS:
                 return answer, url, here
             url, here = await self._next_hop(call, answer, url, here, credentials, began_at)

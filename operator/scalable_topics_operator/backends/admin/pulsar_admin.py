@@ -7,6 +7,7 @@ from typing import Self
 
 from scalable_topics_operator.backends.admin.cluster_api import ClusterApi, ClusterProbe
 from scalable_topics_operator.backends.admin.http import AdminHttp
+from scalable_topics_operator.backends.admin.lookup_api import LookupApi
 from scalable_topics_operator.backends.admin.message_api import MessageApi
 from scalable_topics_operator.backends.admin.namespace_api import NamespaceApi
 from scalable_topics_operator.backends.admin.schema_api import SchemaApi
@@ -29,6 +30,7 @@ class PulsarAdmin:
         self.topic_policies = TopicPolicyApi(http)
         self.schemas = SchemaApi(http)
         self.messages = MessageApi(http)
+        self.lookups = LookupApi(http)
 
     async def __aenter__(self) -> Self:
         return self

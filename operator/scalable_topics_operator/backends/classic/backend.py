@@ -13,6 +13,7 @@ from scalable_topics_operator.backends.classic.cursors import ensure_cursors
 from scalable_topics_operator.backends.classic.layout_topic import LayoutTopic
 from scalable_topics_operator.backends.classic.listing import SegmentListing
 from scalable_topics_operator.backends.classic.look import look_from, producers_from
+from scalable_topics_operator.backends.classic.names import segment_topic
 from scalable_topics_operator.backends.classic.permissions import GrantKeeper
 from scalable_topics_operator.backends.classic.policies import PolicyWriter
 from scalable_topics_operator.backends.classic.protection import Protection, ProtectionScope
@@ -71,9 +72,7 @@ class ClassicBackend:
 
     def segment_topic(self, topic: TopicName, segment: Segment) -> str:
         """Full name of a segment's topic: its own if the record carries one, else the derived name."""
-        if segment.topic is not None:
-            return segment.topic
-        return classic_segment_name(topic, segment.hash_range, segment.segment_id)
+        return segment_topic(topic, segment)
 
     async def read_name(self, topic: TopicName) -> NameState:
         """What exists under the plain name. Raises NamespaceMissing."""
