@@ -58,6 +58,7 @@ from scalable_topics_operator.gateway.peer_client import PeerClient
 from scalable_topics_operator.gateway.peer_load import OwnLoads, PeerLoads
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
 from scalable_topics_operator.gateway.server import Gateway, load_certificate
+from scalable_topics_operator.gateway.session_places import SessionLimits
 from scalable_topics_operator.load.pipeline_runners import make_runners
 from scalable_topics_operator.load.supervisor_process import SupervisorProcess
 from scalable_topics_operator.operations.errors import BackendUnavailable
@@ -163,6 +164,8 @@ class OperatorProcess:
                     views=self.views,
                     load=OwnLoads(loads),
                     more=(self._consumer_sessions(kube),),
+                    hold_seconds=settings.operations.hold_seconds,
+                    limits=SessionLimits(settings.gateway_sessions, settings.gateway_sessions_per_caller),
                 )
                 orphans = OrphanWatch(
                     kube,

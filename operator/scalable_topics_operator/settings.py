@@ -46,6 +46,8 @@ class OperatorSettings:
         gateway_tls_cert: PEM file of its certificate; empty for plain HTTP.
         gateway_tls_key: PEM file of the certificate's key.
         sessions: how long ordered consumers are waited for.
+        gateway_sessions: WebSocket sessions that one replica serves at most.
+        gateway_sessions_per_caller: of them, those of one caller.
         pipeline_folder: shared with the supervisor of load pipelines beside this replica; empty for none.
         pipeline_command: of that supervisor, if it is to be a child of this process.
     """
@@ -72,6 +74,8 @@ class OperatorSettings:
     gateway_tls_cert: str = ""
     gateway_tls_key: str = ""
     sessions: SessionTimes = field(default_factory=SessionTimes)
+    gateway_sessions: int = 20_000
+    gateway_sessions_per_caller: int = 1_000
     pipeline_folder: str = ""
     pipeline_command: str = ""
 
@@ -116,6 +120,13 @@ def _count(text: str) -> int:
     value = int(text)
     if not 1 <= value <= 512:
         raise argparse.ArgumentTypeError(f"{text} is not between 1 and 512")
+    return value
+
+
+def _sessions(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of sessions, 1 or more")
     return value
 
 
@@ -181,6 +192,8 @@ FLAGS = (
     Flag("gateway-address", "", _address, "host:port at which other replicas reach it; where it listens, if empty"),
     Flag("gateway-tls-cert", "", str, "PEM file of its certificate, the same for all replicas; plain HTTP if empty"),
     Flag("gateway-tls-key", "", str, "PEM file of the certificate's key"),
+    Flag("gateway-sessions", "20000", _sessions, "WebSocket sessions that one replica serves at most"),
+    Flag("gateway-sessions-per-caller", "1000", _sessions, "of them, those of one caller"),
     Flag(
         "consumer-session-grace-seconds",
         "60",
@@ -250,6 +263,8 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os
         gateway_tls_cert=options.gateway_tls_cert,
         gateway_tls_key=options.gateway_tls_key,
         sessions=SessionTimes(options.consumer_session_grace_seconds, options.handover_seconds),
+        gateway_sessions=options.gateway_sessions,
+        gateway_sessions_per_caller=options.gateway_sessions_per_caller,
         pipeline_folder=options.pipeline_folder,
         pipeline_command=options.pipeline_command,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 
 import aiohttp
@@ -13,10 +14,12 @@ from scalable_topics.layout import TopicName
 from scalable_topics_operator.cluster.peers import Peer
 from scalable_topics_operator.gateway.peer_transport import PeerAnswer, PeerRefused, PeerTransport, PeerUnreachable
 from scalable_topics_operator.gateway.refusal import Refusal
+from scalable_topics_operator.gateway.session_places import SessionPlaces
 from scalable_topics_operator.gateway.websockets import (
     CLOSE_SECONDS,
     SILENT_SECONDS,
     CloseCode,
+    all_ended,
     close_reason,
     close_socket,
     make_socket,
@@ -27,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 LEADER_HEADER = "X-Scalable-Topics-Leader"
 FORWARDED_HEADER = "X-Scalable-Topics-Forwarded"
+_KIND = "forwarded"
 _PASSED_ON = ("Content-Type", "Retry-After", "WWW-Authenticate", LEADER_HEADER)
 # Codes that a peer reports when none was sent.
 _NO_CODES = frozenset({1005, 1006, 1015})
@@ -41,11 +45,13 @@ class Forwarding:
 
     Args:
         transport: reaches other replicas.
+        places: how many WebSockets there may be.
         metrics: count what is passed on.
     """
 
-    def __init__(self, transport: PeerTransport, metrics: Metrics) -> None:
+    def __init__(self, transport: PeerTransport, places: SessionPlaces, metrics: Metrics) -> None:
         self._transport = transport
+        self._places = places
         self._metrics = metrics
         self._sockets: dict[web.WebSocketResponse, web.Request] = {}
 
@@ -85,10 +91,30 @@ class Forwarding:
             authorization: the caller's header, by which the leader judges again.
 
         Returns the socket once it has ended, or what the leader answered to the handshake if it refused it.
-        Raises Refusal: 400 for what is no handshake, 503 where no leader can be asked.
+        Raises Refusal: 400 for what is no handshake, 429, 503 where no leader can be asked.
         """
         outer = make_socket(request)
         address, headers = _destination(request, topic, leader, authorization)
+        self._places.take(_KIND)
+        try:
+            return await self._pass_on(request, outer, topic, address, headers)
+        finally:
+            self._places.give_back(_KIND)
+
+    async def close(self) -> None:
+        """Send everybody away, to another replica."""
+        await all_ended(
+            (request, close_socket(request, socket, CloseCode.GOING_AWAY)) for socket, request in self._sockets.items()
+        )
+
+    async def _pass_on(
+        self,
+        request: web.Request,
+        outer: web.WebSocketResponse,
+        topic: TopicName,
+        address: str,
+        headers: Mapping[str, str],
+    ) -> web.StreamResponse:
         try:
             inner = await self._transport.websocket(address, request.rel_url.raw_path_qs, headers)
         except PeerUnreachable as error:
@@ -107,12 +133,6 @@ class Forwarding:
             self._sockets.pop(outer, None)
             await _close_both(request, outer, inner, *ending)
         return outer
-
-    async def close(self) -> None:
-        """Send everybody away, to another replica."""
-        await asyncio.gather(
-            *(close_socket(request, socket, CloseCode.GOING_AWAY) for socket, request in self._sockets.items())
-        )
 
     def _unreachable(self, topic: TopicName, error: PeerUnreachable) -> Refusal:
         self._metrics.gateway_forwarded.labels("unreachable").inc()

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from scalable_topics_operator.gateway.admission import Admission
 from scalable_topics_operator.gateway.forwarding import Forwarding
+from scalable_topics_operator.gateway.sessions import Sessions
 from scalable_topics_operator.gateway.views import Leaders
 from scalable_topics_operator.telemetry.metrics import Metrics
 
@@ -21,12 +22,14 @@ class GatewayParts:
         admission: finds topics and judges callers.
         leaders: who leads what.
         forwarding: passes on what only a leader can answer.
+        sessions: holds WebSockets that are served here.
         metrics: of the process.
     """
 
     admission: Admission
     leaders: Leaders
     forwarding: Forwarding
+    sessions: Sessions
     metrics: Metrics
 
 

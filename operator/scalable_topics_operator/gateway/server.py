@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import ipaddress
 import logging
@@ -23,14 +24,19 @@ from scalable_topics_operator.gateway.forwarding import Forwarding
 from scalable_topics_operator.gateway.parts import GatewayParts, RouteMaker
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
 from scalable_topics_operator.gateway.pulsar_tokens import PulsarTokens
+from scalable_topics_operator.gateway.session_places import SessionLimits, SessionPlaces
+from scalable_topics_operator.gateway.sessions import Sessions
 from scalable_topics_operator.gateway.topic_directory import TopicDirectory
 from scalable_topics_operator.gateway.views import Connections, Leaders, LoadSource, TopicViews
+from scalable_topics_operator.gateway.watch_hub import WatchHub
+from scalable_topics_operator.gateway.watch_sessions import WatchSessions
 from scalable_topics_operator.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
 # Requests under way are short, and whoever waits for one longer asks another replica.
 _SHUTDOWN_SECONDS = 0.5
+_MS = 1000
 
 
 class GatewayUnusable(Exception):
@@ -80,7 +86,9 @@ class Gateway:
         leaders: who leads what.
         transport: reaches other replicas.
         peer_token: of the installation's replicas.
-        metrics: count requests.
+        metrics: count requests and sessions.
+        hold_seconds: how long producers hold after an announcement (R13).
+        limits: how many sessions there may be.
         views: what this replica can tell of the topics it leads; None while there is nothing that could.
         load: what this replica has sampled; None while it samples nothing.
         more: make further routes out of what all of them share.
@@ -100,6 +108,8 @@ class Gateway:
         transport: PeerTransport,
         peer_token: str,
         metrics: Metrics,
+        hold_seconds: float,
+        limits: SessionLimits,
         views: TopicViews | None = None,
         load: LoadSource | None = None,
         more: Iterable[RouteMaker] = (),
@@ -108,13 +118,17 @@ class Gateway:
         self._port = port
         self._certificate = certificate
         self._access = Access(kube, PulsarTokens(cache, connections))
-        self._forwarding = Forwarding(transport, metrics)
+        places = SessionPlaces(limits, metrics)
+        self._forwarding = Forwarding(transport, places, metrics)
+        self._sessions = Sessions(self._access, places, metrics)
+        self._hub = WatchHub(cache, leaders, connections, round(hold_seconds * _MS))
         admission = Admission(TopicDirectory(cache), self._access)
-        parts = GatewayParts(admission, leaders, self._forwarding, metrics)
-        routes = [route for make in more for route in make(parts)]
+        parts = GatewayParts(admission, leaders, self._forwarding, self._sessions, metrics)
+        routes = [route for make in (WatchSessions(self._hub).routes, *more) for route in make(parts)]
         app = GatewayRoutes(parts, peer_token, views, load, routes).make_app()
         app.on_shutdown.append(self._send_away)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        self._tasks: list[asyncio.Task[None]] = []
         self.address = address
 
     async def __aenter__(self) -> Self:
@@ -133,16 +147,21 @@ class Gateway:
             logger.warning("other replicas cannot reach this one: set --gateway-address to this pod's address")
         elif not self.address:
             self.address = make_address(self._host, port)
+        self._tasks = [asyncio.create_task(self._sessions.run()), asyncio.create_task(self._hub.run())]
         logger.info("gateway on %s", make_address(self._host, port))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """End, with what is under way."""
+        for task in self._tasks:
+            task.cancel()
         await self._runner.cleanup()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._hub.close()
         await self._access.close()
 
     async def _send_away(self, _: web.Application) -> None:
-        await self._forwarding.close()
+        await asyncio.gather(self._forwarding.close(), self._sessions.close())
 
 
 def _is_any(host: str) -> bool:

@@ -134,6 +134,21 @@ class Metrics:
             "Consumers that were disconnected because they did not let go of their segments.",
             registry=self.registry,
         )
+        self.gateway_sessions = Gauge(
+            "scalable_topics_gateway_sessions", "WebSocket sessions by kind.", ["kind"], registry=self.registry
+        )
+        self.gateway_session_frames = Counter(
+            "scalable_topics_gateway_session_frames",
+            "Frames sent to clients of sessions by kind.",
+            ["kind"],
+            registry=self.registry,
+        )
+        self.gateway_sessions_dropped = Counter(
+            "scalable_topics_gateway_sessions_dropped",
+            "Sessions that were ended for the sake of their client or its right, by kind and reason.",
+            ["kind", "reason"],
+            registry=self.registry,
+        )
 
     def observe_admin_call(self, operation: str, outcome: str, seconds: float) -> None:
         """Count one Pulsar admin call."""

@@ -17,10 +17,12 @@ from scalable_topics_operator.controllers.topic_work import BY_NAME, canonical_t
 from scalable_topics_operator.gateway.parts import RouteMaker
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
 from scalable_topics_operator.gateway.server import Certificate, Gateway
+from scalable_topics_operator.gateway.session_places import SessionLimits
 from scalable_topics_operator.telemetry.metrics import Metrics
 from tests.unit.gateway.pulsar_cluster import Clusters
 from tests.unit.gateway.topics import created, topic_body
 
+_LIMITS = SessionLimits()
 PEER_TOKEN = "peer-t0ken-of-thirty-two-characters"
 
 
@@ -78,6 +80,7 @@ async def replica(
     port: int = 0,
     more: Iterable[RouteMaker] = (),
     clusters: Clusters | None = None,
+    limits: SessionLimits = _LIMITS,
 ) -> AsyncIterator[Replica]:
     """Start one that knows topic `topic://acme/shop/orders`, and has no views and samples if `without`."""
     cache, known, metrics = ObjectCache(), Known(), Metrics()
@@ -98,6 +101,8 @@ async def replica(
             transport=transport,
             peer_token=PEER_TOKEN,
             metrics=metrics,
+            hold_seconds=10.0,
+            limits=limits,
             views=None if without else known,
             load=None if without else known,
             more=more,

@@ -20,6 +20,7 @@ from scalable_topics_operator.gateway.admission import TOPIC_PATH
 from scalable_topics_operator.gateway.forwarding import FORWARDED_HEADER
 from scalable_topics_operator.gateway.parts import GatewayParts, RouteMaker
 from scalable_topics_operator.gateway.server import Certificate, load_certificate
+from scalable_topics_operator.gateway.session_places import SessionLimits
 from scalable_topics_operator.gateway.websockets import FRAME_BYTES, make_socket
 from tests.unit.gateway.api_server import GOOD, ApiServer, api_server
 from tests.unit.gateway.replica import Replica, replica
@@ -78,14 +79,14 @@ class EchoLeader:
 
 @asynccontextmanager
 async def through_follower(
-    certificate: Certificate | None = None,
+    certificate: Certificate | None = None, limits: SessionLimits | None = None
 ) -> AsyncIterator[tuple[Replica, Replica, EchoLeader, ApiServer]]:
     echo = EchoLeader()
     more: list[RouteMaker] = [echo.routes]
     async with (
         api_server() as (server, kube),
         replica(kube, certificate=certificate, more=more) as leader,
-        replica(kube, certificate=certificate, more=more) as follower,
+        replica(kube, certificate=certificate, more=more, limits=limits or SessionLimits()) as follower,
     ):
         leader.known.leader = Peer("r-leader", leader.gateway.address, is_me=True)
         follower.known.leader = Peer("r-leader", leader.gateway.address, is_me=False)
@@ -280,6 +281,21 @@ async def test_a_leader_that_does_not_answer_the_handshake_costs_a_bounded_time(
         assert time.monotonic() - began < 5
         assert follower.count("scalable_topics_gateway_forwarded_total", outcome="unreachable") == 1
         hung.close()
+
+
+async def test_sockets_that_are_passed_on_count_too() -> None:
+    async with through_follower(limits=SessionLimits(most=1)) as (_, follower, _, _):
+        async with connected(follower) as socket:
+            await socket.send_str("x")
+            await socket.receive_str()
+            assert follower.count("scalable_topics_gateway_sessions", kind="forwarded") == 1
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                async with connected(follower):
+                    pass
+            assert refused.value.status == 429
+        async with asyncio.timeout(5):
+            while follower.count("scalable_topics_gateway_sessions", kind="forwarded"):
+                await asyncio.sleep(0.01)
 
 
 async def test_replicas_with_a_certificate_know_each_other_by_it(tmp_path: Path) -> None:

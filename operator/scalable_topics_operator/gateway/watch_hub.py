@@ -1,0 +1,248 @@
+"""Who watches which topic: each change of a watched one is made into a frame once, and sent to all of its watchers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from typing import Protocol
+
+from scalable_topics.layout import LayoutError, TopicName
+from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.peers import Peer
+from scalable_topics_operator.cluster.resources import TOPICS
+from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.controllers.topic_work import connection_of
+from scalable_topics_operator.gateway.segment_owners import find_owners
+from scalable_topics_operator.gateway.views import Connections, Leaders
+from scalable_topics_operator.gateway.watch_frames import (
+    DELETED,
+    LayoutFrame,
+    layout_frame,
+    owners_frame,
+    unchanged_frame,
+)
+from scalable_topics_operator.gateway.websockets import CloseCode
+from scalable_topics_operator.operations.errors import BackendError
+from scalable_topics_operator.operations.journal import read_state
+
+logger = logging.getLogger(__name__)
+
+_LEADERS_SECONDS = 2.0
+_TOPICS_AT_ONCE = 100
+# A watcher that comes later is told what was found for another, if it is not older.
+_OWNERS_SECONDS = 10.0
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 30.0
+
+
+class Watcher(Protocol):
+    """A session that watches a topic."""
+
+    def send(self, frame: bytes) -> None:
+        """Send a text frame, without waiting."""
+
+    def end(self, code: int, reason: str) -> None:
+        """Close it, after what was sent."""
+
+
+class _WatchedTopic:
+    """One topic with watchers.
+
+    Args:
+        topic: its name.
+        uid: of its object.
+    """
+
+    __slots__ = ("asking", "frame", "leader", "owners", "owners_at_seconds", "topic", "uid", "watchers")
+
+    def __init__(self, topic: TopicName, uid: str) -> None:
+        self.topic = topic
+        self.uid = uid
+        self.leader: Peer | None = None
+        self.frame: LayoutFrame | None = None
+        # Whether each wants to know the owners.
+        self.watchers: dict[Watcher, bool] = {}
+        self.owners: bytes | None = None
+        self.owners_at_seconds = 0.0
+        self.asking: asyncio.Task[None] | None = None
+
+    @property
+    def owners_wanted(self) -> bool:
+        return any(self.watchers.values())
+
+    def send(self, frame: bytes) -> None:
+        for watcher in list(self.watchers):
+            watcher.send(frame)
+
+    def send_owners(self, frame: bytes) -> None:
+        for watcher, wants_owners in list(self.watchers.items()):
+            if wants_owners:
+                watcher.send(frame)
+
+    def give_up_asking(self) -> None:
+        self.owners = None
+        if self.asking is not None:
+            self.asking.cancel()
+            self.asking = None
+
+
+class WatchHub:
+    """All watched topics of this replica, which need not lead them.
+
+    Args:
+        cache: the objects.
+        leaders: who leads what.
+        connections: the topics' Pulsar clusters.
+        hold_ms: how long producers hold after an announcement, in milliseconds.
+    """
+
+    def __init__(self, cache: ObjectCache, leaders: Leaders, connections: Connections, hold_ms: int) -> None:
+        self._cache = cache
+        self._leaders = leaders
+        self._connections = connections
+        self._hold_ms = hold_ms
+        self._topics: dict[ObjectKey, _WatchedTopic] = {}
+        self._news: deque[tuple[ObjectKey, Body | None]] = deque()
+        cache.listen(TOPICS, self._on_change)
+
+    def join(
+        self, watcher: Watcher, topic: TopicName, key: ObjectKey, *, since: str | None = None, owners: bool = False
+    ) -> None:
+        """Send a watcher a topic's state, and every change from now on until `leave`.
+
+        Args:
+            watcher: a session.
+            topic: the topic's name.
+            key: of its object.
+            since: the position that the watcher has seen last, if it has.
+            owners: whether it wants to know which brokers serve the segments.
+        """
+        # What waits to be told is older than what the cache holds.
+        self._tell_news()
+        found = self._topics.get(key)
+        if found is None:
+            body = self._cache.get(key)
+            if body is None:
+                _part(watcher)
+                return
+            found = self._topics[key] = _WatchedTopic(topic, body["metadata"]["uid"])
+            self._take(key, found, body)
+        found.watchers[watcher] = owners
+        if found.frame is None:
+            # Being created: the first layout is a change.
+            return
+        is_known = since == found.frame.position
+        watcher.send(unchanged_frame(found.frame.position) if is_known else found.frame.frame)
+        if not owners:
+            return
+        if found.owners is not None and time.monotonic() - found.owners_at_seconds < _OWNERS_SECONDS:
+            watcher.send(found.owners)
+        elif found.asking is None:
+            self._ask_owners(key, found)
+
+    def leave(self, watcher: Watcher, key: ObjectKey) -> None:
+        """Tell a watcher nothing more."""
+        found = self._topics.get(key)
+        if found is None or found.watchers.pop(watcher, None) is None:
+            return
+        if not found.owners_wanted:
+            found.give_up_asking()
+        if not found.watchers:
+            del self._topics[key]
+
+    async def run(self) -> None:
+        """Notice other leaders, until cancelled."""
+        while True:
+            await asyncio.sleep(_LEADERS_SECONDS)
+            for number, (key, found) in enumerate(list(self._topics.items())):
+                if number % _TOPICS_AT_ONCE == _TOPICS_AT_ONCE - 1:
+                    await asyncio.sleep(0)
+                body = self._cache.get(key)
+                if self._topics.get(key) is found and body is not None and self._leaders.leader_of(key) != found.leader:
+                    self._change(key, found, body)
+
+    def close(self) -> None:
+        """Give up what is being asked."""
+        for found in self._topics.values():
+            found.give_up_asking()
+
+    def _on_change(self, key: ObjectKey, body: Body | None) -> None:
+        if key not in self._topics:
+            return
+        # Not here: whoever has told the cache has more urgent things to do.
+        if not self._news:
+            asyncio.get_running_loop().call_soon(self._tell_news)
+        self._news.append((key, body))
+
+    def _tell_news(self) -> None:
+        while self._news:
+            key, body = self._news.popleft()
+            found = self._topics.get(key)
+            if found is None:
+                continue
+            if body is None or body["metadata"]["uid"] != found.uid:
+                self._forget(key, found)
+            else:
+                self._change(key, found, body)
+
+    def _forget(self, key: ObjectKey, found: _WatchedTopic) -> None:
+        del self._topics[key]
+        found.give_up_asking()
+        for watcher in found.watchers:
+            _part(watcher)
+
+    def _change(self, key: ObjectKey, found: _WatchedTopic, body: Body) -> None:
+        before = found.frame
+        self._take(key, found, body)
+        after = found.frame
+        if after is None or (before is not None and before.position == after.position):
+            return
+        found.send(after.frame)
+        found.give_up_asking()
+        if found.owners_wanted:
+            self._ask_owners(key, found)
+
+    def _take(self, key: ObjectKey, found: _WatchedTopic, body: Body) -> None:
+        """Make the frame of what an object says, if it says anything."""
+        found.leader = self._leaders.leader_of(key)
+        try:
+            state = read_state(body.get("status") or {})
+        except (LayoutError, KeyError, TypeError, ValueError) as error:
+            # Its conditions say so; nothing acts on it, and watchers keep what they have.
+            logger.warning("%s has no valid record to show: %s", key, error)
+            return
+        least_term = found.frame.term if found.frame is not None else 0
+        frame = layout_frame(found.topic, state, found.leader, hold_ms=self._hold_ms, least_term=least_term)
+        if frame is not None:
+            found.frame = frame
+
+    def _ask_owners(self, key: ObjectKey, found: _WatchedTopic) -> None:
+        found.asking = asyncio.create_task(self._tell_owners(key, found))
+
+    async def _tell_owners(self, key: ObjectKey, found: _WatchedTopic) -> None:
+        assert found.frame is not None
+        epoch, segments = found.frame.epoch, found.frame.active
+        pause_seconds = _FIRST_PAUSE_SECONDS
+        while True:
+            body = self._cache.get(key)
+            handle = self._connections.handle(connection_of(body)) if body is not None else None
+            try:
+                if handle is not None:
+                    owners = await find_owners(handle.admin.lookups, segments)
+                    break
+            except BackendError as error:
+                logger.info("%s: the owners of its segments are not known: %s", key, error)
+            await asyncio.sleep(random.uniform(pause_seconds / 2, pause_seconds))
+            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+        found.asking = None
+        found.owners, found.owners_at_seconds = owners_frame(epoch, owners), time.monotonic()
+        found.send_owners(found.owners)
+
+
+def _part(watcher: Watcher) -> None:
+    watcher.send(DELETED)
+    watcher.end(CloseCode.DONE, "the topic was deleted")
