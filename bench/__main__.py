@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import deciding, kernel, producing, segment_load, topics
+from bench import deciding, kernel, producing, segment_load, topics, watching
 
 
 def main() -> int:
@@ -16,9 +16,10 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=100_000, help="sent in each round (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds, whose median counts (default: %(default)s)")
     parser.add_argument("--segments", type=int, default=100_000, help="of the pipeline's fleet (default: %(default)s)")
+    parser.add_argument("--sessions", type=int, default=10_000, help="watch sessions (default: %(default)s)")
     parser.add_argument(
         "--only",
-        choices=("kernel", "deciding", "topics", "producing", "pipeline"),
+        choices=("kernel", "deciding", "topics", "producing", "watching", "pipeline"),
         help="one benchmark instead of all; pipeline takes minutes and runs only so",
     )
     arguments = parser.parse_args()
@@ -31,6 +32,8 @@ def main() -> int:
         print(asyncio.run(topics.report(arguments.topics, arguments.rounds)))
     if arguments.only in (None, "producing"):
         print(asyncio.run(producing.report(arguments.messages, arguments.rounds)))
+    if arguments.only in (None, "watching"):
+        print(asyncio.run(watching.report(arguments.sessions)))
     if arguments.only == "pipeline":
         print(asyncio.run(segment_load.report(arguments.segments)))
     return 0

@@ -21,15 +21,16 @@ from yarl import URL
 
 from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics.sdk import Client
-from scalable_topics_operator.cluster.kube_client import KubeClient, Resource
+from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.lease_record import GATEWAY_ANNOTATION, LEASES, replica_lease_name
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.peer_secret import SECRET_NAME
-from scalable_topics_operator.cluster.resources import CONNECTIONS, GROUP, SECRETS
-from scalable_topics_operator.cluster.reviews import SERVICE_ACCOUNTS, request_token
+from scalable_topics_operator.cluster.resources import CONNECTIONS, SECRETS
+from scalable_topics_operator.cluster.reviews import SERVICE_ACCOUNTS
 from scalable_topics_operator.cluster.shards import shard_of
 from scalable_topics_operator.gateway.forwarding import LEADER_HEADER
 from tests.support import manifests
+from tests.support.callers import make_caller
 from tests.support.metrics import read_metric
 from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import SHARDS, Replicas, replicas
@@ -37,10 +38,6 @@ from tests.support.running_operator import FAST_FLAGS, RunningOperator
 from tests.support.waiting import eventually
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "keda.yaml"
-_RBAC = "rbac.authorization.k8s.io"
-ROLES = Resource(_RBAC, "v1", "roles", "Role")
-ROLE_BINDINGS = Resource(_RBAC, "v1", "rolebindings", "RoleBinding")
-_TOKEN_SECONDS = 600
 _STOPICS = "from scalable_topics_operator.cli.main import run; run()"
 
 
@@ -80,27 +77,14 @@ async def two(
 async def tokens(two: Replicas) -> Tokens:
     """`viewer` may get ScalableTopic `orders`, `stranger` nothing."""
     kube, namespace = two.world.kube, two.world.namespace
-    for name in ("viewer", "stranger"):
-        await kube.create(SERVICE_ACCOUNTS, namespace, _object(SERVICE_ACCOUNTS, name))
-    rule = {"apiGroups": [GROUP], "resources": ["scalabletopics"], "resourceNames": ["orders"], "verbs": ["get"]}
-    await kube.create(ROLES, namespace, {**_object(ROLES, "viewer"), "rules": [rule]})
-    binding = {
-        **_object(ROLE_BINDINGS, "viewer"),
-        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": "viewer"},
-        "subjects": [{"kind": "ServiceAccount", "name": "viewer", "namespace": namespace}],
-    }
-    await kube.create(ROLE_BINDINGS, namespace, binding)
+    viewer = await make_caller(kube, namespace, "viewer", ["get"], ["orders"])
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
     for_api_server = await kube.create_subresource(SERVICE_ACCOUNTS, namespace, "viewer", "token", request)
     return Tokens(
-        viewer=await request_token(kube, namespace, "viewer", _TOKEN_SECONDS),
-        stranger=await request_token(kube, namespace, "stranger", _TOKEN_SECONDS),
+        viewer=viewer,
+        stranger=await make_caller(kube, namespace, "stranger"),
         other_audience=for_api_server["status"]["token"],
     )
-
-
-def _object(resource: Resource, name: str) -> dict[str, Any]:
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}
 
 
 async def _ask(operator: RunningOperator, path: str, token: str | None) -> Answer:

@@ -32,6 +32,7 @@ class ApiServer:
         users: by token.
         denied: verbs that not even alice has a right to.
         heard: everything it was sent, headers included.
+        url: its address.
     """
 
     asked: Counter[str] = field(default_factory=Counter)
@@ -41,6 +42,7 @@ class ApiServer:
     users: dict[str, str] = field(default_factory=lambda: dict(_USERS))
     denied: set[str] = field(default_factory=set)
     heard: list[str] = field(default_factory=list)
+    url: str = ""
 
     async def handle(self, request: web.Request) -> web.Response:
         kind = request.path.rsplit("/", 1)[1]
@@ -71,6 +73,7 @@ async def api_server() -> AsyncIterator[tuple[ApiServer, KubeClient]]:
     app = web.Application()
     app.router.add_post("/{tail:.*}", found.handle)
     async with TestServer(app) as server:
-        endpoint = KubeEndpoint(str(server.make_url("")).rstrip("/"), None, {}, "default")
+        found.url = str(server.make_url("")).rstrip("/")
+        endpoint = KubeEndpoint(found.url, None, {}, "default")
         async with KubeClient(endpoint) as kube:
             yield found, kube

@@ -1,0 +1,40 @@
+"""Callers of the gateway: service accounts with rights to topics, and their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from scalable_topics_operator.cluster.kube_client import KubeClient, Resource
+from scalable_topics_operator.cluster.resources import GROUP
+from scalable_topics_operator.cluster.reviews import SERVICE_ACCOUNTS, request_token
+
+_RBAC = "rbac.authorization.k8s.io"
+ROLES = Resource(_RBAC, "v1", "roles", "Role")
+ROLE_BINDINGS = Resource(_RBAC, "v1", "rolebindings", "RoleBinding")
+_TOKEN_SECONDS = 600
+
+
+async def make_caller(
+    kube: KubeClient, namespace: str, name: str, verbs: Sequence[str] = (), topics: Sequence[str] = ()
+) -> str:
+    """Create a service account that may do `verbs` with these ScalableTopics, all if none are named; answers a token
+    of it for the gateway. Its Role and RoleBinding carry its name.
+    """
+    await kube.create(SERVICE_ACCOUNTS, namespace, _object(SERVICE_ACCOUNTS, name))
+    if verbs:
+        rule: dict[str, Any] = {"apiGroups": [GROUP], "resources": ["scalabletopics"], "verbs": list(verbs)}
+        if topics:
+            rule["resourceNames"] = list(topics)
+        await kube.create(ROLES, namespace, {**_object(ROLES, name), "rules": [rule]})
+        binding = {
+            **_object(ROLE_BINDINGS, name),
+            "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+        }
+        await kube.create(ROLE_BINDINGS, namespace, binding)
+    return await request_token(kube, namespace, name, _TOKEN_SECONDS)
+
+
+def _object(resource: Resource, name: str) -> dict[str, Any]:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}
