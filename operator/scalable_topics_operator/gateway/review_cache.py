@@ -40,6 +40,10 @@ class Kept(Generic[K, V]):
             del self._values[next(iter(self._values))]
         self._values[key] = since_seconds, value
 
+    def drop(self, key: K) -> None:
+        """Keep nothing for a key."""
+        self._values.pop(key, None)
+
 
 class ReviewCache(Generic[K, V]):
     """Asks for what is not known, once for all who want it at the same time; errors are not kept.
@@ -99,6 +103,8 @@ class ReviewCache(Generic[K, V]):
         if self._is_granted(answer):
             self._granted.put(key, answer, asked_at)
         else:
+            # Somebody may have asked anew while an earlier answer still counted.
+            self._granted.drop(key)
             self._refused.put(key, (answer,), asked_at)
         return answer
 

@@ -7,6 +7,7 @@ import hashlib
 import ipaddress
 import logging
 import ssl
+from asyncio import sslproto
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 # Requests under way are short, and whoever waits for one longer asks another replica.
 _SHUTDOWN_SECONDS = 0.5
+# asyncio gives each TLS connection 256 KiB to read into, which ten thousand idle sessions would pay for with 2.5 GiB.
+_TLS_BUFFER_BYTES = 16 * 1024
 _MS = 1000
 
 
@@ -117,6 +120,8 @@ class Gateway:
         self._host, *self._more_hosts = host.split(",")
         self._port = port
         self._certificate = certificate
+        if certificate is not None:
+            sslproto.SSLProtocol.max_size = _TLS_BUFFER_BYTES
         self._access = Access(kube, PulsarTokens(cache, connections))
         places = SessionPlaces(limits, metrics)
         self._forwarding = Forwarding(transport, places, metrics)
@@ -148,6 +153,8 @@ class Gateway:
         elif not self.address:
             self.address = make_address(self._host, port)
         self._tasks = [asyncio.create_task(self._sessions.run()), asyncio.create_task(self._hub.run())]
+        for task in self._tasks:
+            task.add_done_callback(_note_end)
         logger.info("gateway on %s", make_address(self._host, port))
         return self
 
@@ -162,6 +169,11 @@ class Gateway:
 
     async def _send_away(self, _: web.Application) -> None:
         await asyncio.gather(self._forwarding.close(), self._sessions.close())
+
+
+def _note_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        logger.error("sessions are not looked after any more", exc_info=task.exception())
 
 
 def _is_any(host: str) -> bool:

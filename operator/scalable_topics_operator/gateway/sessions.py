@@ -49,6 +49,7 @@ class Session:
         "_kind",
         "_metrics",
         "_sender",
+        "_sent",
         "_socket",
         "_verb",
         "_waiting",
@@ -73,6 +74,7 @@ class Session:
         self._kind = kind
         self._verb = verb
         self._metrics = metrics
+        self._sent = metrics.gateway_session_frames.labels(kind)
         # Frames to be sent; None is a ping.
         self._waiting: list[bytes | None] = []
         self._sender: asyncio.Task[None] | None = None
@@ -170,7 +172,7 @@ class Session:
                         await self._socket.ping()
                     else:
                         await self._socket.send_frame(frame, WSMsgType.TEXT)
-                        self._metrics.gateway_session_frames.labels(self._kind).inc()
+                        self._sent.inc()
         finally:
             self._sender = None
 

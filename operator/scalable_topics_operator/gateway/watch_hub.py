@@ -107,6 +107,7 @@ class WatchHub:
         self._hold_ms = hold_ms
         self._topics: dict[ObjectKey, _WatchedTopic] = {}
         self._news: deque[tuple[ObjectKey, Body | None]] = deque()
+        self._is_to_tell = False
         cache.listen(TOPICS, self._on_change)
 
     def join(
@@ -161,6 +162,8 @@ class WatchHub:
             for number, (key, found) in enumerate(list(self._topics.items())):
                 if number % _TOPICS_AT_ONCE == _TOPICS_AT_ONCE - 1:
                     await asyncio.sleep(0)
+                # What waits to be told comes first.
+                self._tell_news()
                 body = self._cache.get(key)
                 if self._topics.get(key) is found and body is not None and self._leaders.leader_of(key) != found.leader:
                     self._change(key, found, body)
@@ -174,11 +177,13 @@ class WatchHub:
         if key not in self._topics:
             return
         # Not here: whoever has told the cache has more urgent things to do.
-        if not self._news:
-            asyncio.get_running_loop().call_soon(self._tell_news)
         self._news.append((key, body))
+        if not self._is_to_tell:
+            self._is_to_tell = True
+            asyncio.get_running_loop().call_soon(self._tell_news)
 
     def _tell_news(self) -> None:
+        self._is_to_tell = False
         while self._news:
             key, body = self._news.popleft()
             found = self._topics.get(key)
@@ -209,14 +214,14 @@ class WatchHub:
     def _take(self, key: ObjectKey, found: _WatchedTopic, body: Body) -> None:
         """Make the frame of what an object says, if it says anything."""
         found.leader = self._leaders.leader_of(key)
+        least_term = found.frame.term if found.frame is not None else 0
         try:
             state = read_state(body.get("status") or {})
+            frame = layout_frame(found.topic, state, found.leader, hold_ms=self._hold_ms, least_term=least_term)
         except (LayoutError, KeyError, TypeError, ValueError) as error:
             # Its conditions say so; nothing acts on it, and watchers keep what they have.
             logger.warning("%s has no valid record to show: %s", key, error)
             return
-        least_term = found.frame.term if found.frame is not None else 0
-        frame = layout_frame(found.topic, state, found.leader, hold_ms=self._hold_ms, least_term=least_term)
         if frame is not None:
             found.frame = frame
 

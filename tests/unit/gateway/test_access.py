@@ -129,6 +129,9 @@ async def test_who_wants_to_know_better_is_answered_anew() -> None:
         with pytest.raises(Refusal):
             await require(10.0)
         assert server.asked == {"tokenreviews": 3, "subjectaccessreviews": 2}
+        # What has turned out to be over counts for nobody any more.
+        with pytest.raises(Refusal):
+            await require(60.0)
 
 
 async def test_many_requests_with_one_token_make_one_review_whoever_gives_up() -> None:
