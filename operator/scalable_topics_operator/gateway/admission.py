@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -45,12 +46,13 @@ class Admission:
         self._directory = directory
         self._access = access
 
-    async def admit(self, request: web.Request, verb: str) -> Admitted:
+    async def admit(self, request: web.Request, verb: str, *, granted_within_seconds: float = math.inf) -> Admitted:
         """Judge a request at a path that begins with `TOPIC_PATH`.
 
         Args:
             request: with the caller's Authorization header and, where need be, `?connection=`.
             verb: what the caller wants to do with the topic.
+            granted_within_seconds: how old a good answer may be that was given before.
 
         Raises Refusal: 400, 401, 403, 404, 503.
         """
@@ -65,5 +67,5 @@ class Admission:
             if pulsar_token(authorization) is None:
                 raise
             raise Refusal(401, UNFOUND_FOR_TOKEN) from None
-        caller = await self._access.require(authorization, verb, key)
+        caller = await self._access.require(authorization, verb, key, granted_within_seconds=granted_within_seconds)
         return Admitted(topic, key, authorization or "", caller)

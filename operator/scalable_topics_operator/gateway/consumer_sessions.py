@@ -31,8 +31,11 @@ logger = logging.getLogger(__name__)
 
 SESSION_PATH = TOPIC_PATH + "/subscriptions/{subscription}/session"
 
+_KIND = "consumer"
 _REGISTER_SECONDS = 10.0
-_JUDGE_SECONDS = 60.0
+# Together, a right that is taken away ends a session within a minute.
+_JUDGE_SECONDS = 50.0
+_ANSWER_SECONDS = 8.0
 _CLOSE_SECONDS = 3.0
 # Assignments of a few hundred segments each; a consumer that does not read them is of no use as one.
 _MOST_FRAMES = 64
@@ -85,6 +88,7 @@ class ConsumerSessionRoutes:
         self._parts = parts
         self._sessions = sessions
         self._open: set[_Socket] = set()
+        parts.endings.append(self.close)
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """What to serve."""
@@ -103,11 +107,13 @@ class ConsumerSessionRoutes:
         if leader is None or not leader.is_me:
             return await self._parts.forwarding.websocket(request, admitted.topic, leader, admitted.authorization)
         socket = _Socket(request, make_socket(request))
-        await socket.prepare()
-        self._open.add(socket)
+        self._parts.places.take(_KIND, admitted.caller)
         try:
+            await socket.prepare()
+            self._open.add(socket)
             await self._converse(request, admitted, subscription, socket)
         finally:
+            self._parts.places.give_back(_KIND, admitted.caller)
             self._open.discard(socket)
             await socket.close(CloseCode.DONE)
         return socket.response
@@ -143,7 +149,7 @@ class ConsumerSessionRoutes:
         while True:
             await asyncio.sleep(_JUDGE_SECONDS * random.uniform(0.8, 1.0))
             try:
-                await self._parts.admission.admit(request, "consume")
+                await self._parts.admission.admit(request, "consume", granted_within_seconds=_ANSWER_SECONDS)
             except Refusal as refusal:
                 if refusal.status != 503:
                     socket.refuse(refusal.status, refusal.reason, final=refusal.status in (401, 403, 404))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from aiohttp import web
 
 from scalable_topics_operator.gateway.admission import Admission
 from scalable_topics_operator.gateway.forwarding import Forwarding
+from scalable_topics_operator.gateway.session_places import SessionPlaces
 from scalable_topics_operator.gateway.sessions import Sessions
 from scalable_topics_operator.gateway.views import Leaders
 from scalable_topics_operator.telemetry.metrics import Metrics
@@ -23,6 +24,8 @@ class GatewayParts:
         leaders: who leads what.
         forwarding: passes on what only a leader can answer.
         sessions: holds WebSockets that are served here.
+        places: counts WebSockets that a module holds by itself.
+        endings: called when the replica ends; whoever holds WebSockets by itself sends its clients away.
         metrics: of the process.
     """
 
@@ -30,6 +33,8 @@ class GatewayParts:
     leaders: Leaders
     forwarding: Forwarding
     sessions: Sessions
+    places: SessionPlaces
+    endings: list[Callable[[], Awaitable[None]]]
     metrics: Metrics
 
 

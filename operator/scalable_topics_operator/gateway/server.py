@@ -8,7 +8,7 @@ import ipaddress
 import logging
 import ssl
 from asyncio import sslproto
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 # Requests under way are short, and whoever waits for one longer asks another replica.
 _SHUTDOWN_SECONDS = 0.5
+_GOODBYE_SECONDS = 1.0
 # asyncio gives each TLS connection 256 KiB to read into, which ten thousand idle sessions would pay for with 2.5 GiB.
 _TLS_BUFFER_BYTES = 16 * 1024
 _MS = 1000
@@ -128,7 +129,8 @@ class Gateway:
         self._sessions = Sessions(self._access, places, metrics)
         self._hub = WatchHub(cache, leaders, connections, round(hold_seconds * _MS))
         admission = Admission(TopicDirectory(cache), self._access)
-        parts = GatewayParts(admission, leaders, self._forwarding, self._sessions, metrics)
+        self._endings: list[Callable[[], Awaitable[None]]] = [self._forwarding.close, self._sessions.close]
+        parts = GatewayParts(admission, leaders, self._forwarding, self._sessions, places, self._endings, metrics)
         routes = [route for make in (WatchSessions(self._hub).routes, *more) for route in make(parts)]
         app = GatewayRoutes(parts, peer_token, views, load, routes).make_app()
         app.on_shutdown.append(self._send_away)
@@ -168,7 +170,10 @@ class Gateway:
         await self._access.close()
 
     async def _send_away(self, _: web.Application) -> None:
-        await asyncio.gather(self._forwarding.close(), self._sessions.close())
+        async def end(ending: Callable[[], Awaitable[None]]) -> None:
+            await ending()
+
+        await asyncio.wait([asyncio.create_task(end(ending)) for ending in self._endings], timeout=_GOODBYE_SECONDS)
 
 
 def _note_end(task: asyncio.Task[None]) -> None:
