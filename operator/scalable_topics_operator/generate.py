@@ -8,9 +8,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from scalable_topics_operator.api.generate import crd_files, field_reference_files, outdated, write
+from scalable_topics_operator.gateway.openapi import OPENAPI_FILE, REST_PAGE, openapi_text, rest_page
 from scalable_topics_operator.settings_reference import SETTINGS_PAGE, settings_page
 
 CHART_VALUES_PAGE = "chart-values.md"
@@ -18,8 +20,13 @@ CHART_VALUES_PAGE = "chart-values.md"
 
 
 def reference_files() -> dict[str, str]:
-    """File name to text of the reference: one page a kind, and one of the operator's settings."""
-    return {**field_reference_files(), SETTINGS_PAGE: settings_page()}
+    """File name to text of the reference: a page of each kind, of the operator's settings and of its REST."""
+    return {
+        **field_reference_files(),
+        SETTINGS_PAGE: settings_page(),
+        REST_PAGE: rest_page(),
+        OPENAPI_FILE: openapi_text(version("scalable-topics")),
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,90 @@
+"""Routes of what is done to segments by hand: split, merge, rebucket, migrate. Pure."""
+
+from __future__ import annotations
+
+from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
+from scalable_topics_operator.gateway import schemas
+from scalable_topics_operator.gateway.common_parameters import (
+    DRY_RUN,
+    FORCE,
+    MOST_SEGMENT_ID,
+    OF_TOPIC,
+    SEGMENT_ID,
+    TOPIC_PATH,
+    TTL_SECONDS,
+)
+from scalable_topics_operator.gateway.parameters import PATH, whole
+from scalable_topics_operator.gateway.route import Payload, Right, Route, Tag
+
+AT = whole("at", "first hash of the second part; the middle if left out", 1, 65535)
+INTO = whole("into", "how many equal parts", 2, 64, default=2)
+SEGMENT_ID_1 = whole("segmentId1", "id of a segment", 0, MOST_SEGMENT_ID, place=PATH)
+SEGMENT_ID_2 = whole("segmentId2", "id of another", 0, MOST_SEGMENT_ID, place=PATH)
+ALSO = whole("segmentId", "further segments to merge, each given once more", 0, MOST_SEGMENT_ID, repeated=True)
+BUCKETS = whole("buckets", "entry buckets of its successor", 1, 1024)
+BUCKET_COUNT = whole("bucketCount", "the same, by brokers' name", 1, 1024)
+
+OPERATION_ANSWERS = {
+    204: "done; header X-Scalable-Topics-Operation names the SegmentOperation",
+    202: "the SegmentOperation is made, and not ended within 30 s",
+    405: "REST writes are switched off",
+    409: "brokers or the state of the topic are in the way",
+    412: "the segments or the subscription are not in a state for it, or this release cannot do it",
+}
+PLANNED = Payload("of a dry run: what would be done", schemas.PLAN)
+
+_OPERATES = (Right("create", SEGMENT_OPERATIONS),)
+
+SPLIT = Route(
+    name="split",
+    method="POST",
+    path=f"{TOPIC_PATH}/split/{{segmentId}}",
+    summary="Split a segment",
+    tag=Tag.OPERATIONS,
+    rights=_OPERATES,
+    parameters=(*OF_TOPIC, SEGMENT_ID, AT, INTO, DRY_RUN, TTL_SECONDS),
+    answers=OPERATION_ANSWERS,
+    answer=PLANNED,
+    details="Makes a SegmentOperation.",
+    writes=True,
+)
+MERGE = Route(
+    name="merge",
+    method="POST",
+    path=f"{TOPIC_PATH}/merge/{{segmentId1}}/{{segmentId2}}",
+    summary="Merge two or more neighbouring segments",
+    tag=Tag.OPERATIONS,
+    rights=_OPERATES,
+    parameters=(*OF_TOPIC, SEGMENT_ID_1, SEGMENT_ID_2, ALSO, DRY_RUN, TTL_SECONDS),
+    answers=OPERATION_ANSWERS,
+    answer=PLANNED,
+    details="Makes a SegmentOperation.",
+    writes=True,
+)
+REBUCKET = Route(
+    name="rebucket",
+    method="POST",
+    path=f"{TOPIC_PATH}/rebucket/{{segmentId}}",
+    summary="Roll a segment over to one of the same range with another number of entry buckets",
+    tag=Tag.OPERATIONS,
+    rights=_OPERATES,
+    parameters=(*OF_TOPIC, SEGMENT_ID, BUCKETS, BUCKET_COUNT, DRY_RUN, TTL_SECONDS),
+    answers=OPERATION_ANSWERS,
+    answer=PLANNED,
+    details="Makes a SegmentOperation. One of `buckets` and `bucketCount` is needed.",
+    writes=True,
+)
+MIGRATE = Route(
+    name="migrate",
+    method="POST",
+    path=f"{TOPIC_PATH}/migrate",
+    summary="Make the topic that the ScalableTopic names in migrateFrom a scalable one",
+    tag=Tag.OPERATIONS,
+    rights=(Right("produce", TOPICS), *_OPERATES),
+    parameters=(*OF_TOPIC, FORCE, TTL_SECONDS),
+    answers=OPERATION_ANSWERS,
+    details="Makes a SegmentOperation, which this release refuses.",
+    writes=True,
+)
+
+OPERATION_ROUTES = (SPLIT, MERGE, REBUCKET, MIGRATE)

@@ -1,0 +1,109 @@
+"""What bodies of requests and answers look like, as JSON Schema. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scalable_topics_operator.autoscale.policy import Unit
+from scalable_topics_operator.gateway.policy_fields import MOST, POLICY_FIELDS
+
+Schema = Mapping[str, Any]
+
+TEXT: Schema = {"type": "string"}
+WHOLE: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
+_RANGE: Schema = {"type": "object", "required": ["start", "end"], "properties": {"start": WHOLE, "end": WHOLE}}
+
+
+def listed(items: Schema, **more: Any) -> Schema:
+    """A list."""
+    return {"type": "array", "items": items, **more}
+
+
+def fields(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
+    """An object; it may have further fields."""
+    return {"type": "object", "required": list(required), "properties": {**required, **(optional or {})}}
+
+
+def _nullable(schema: Schema) -> Schema:
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+PROPERTIES: Schema = {
+    "type": "object",
+    "maxProperties": 64,
+    "additionalProperties": {"type": "string", "maxLength": 1024},
+}
+SEGMENT: Schema = fields(
+    {
+        "segmentId": WHOLE,
+        "hashRange": _RANGE,
+        "state": {"type": "string", "enum": ["ACTIVE", "SEALED"]},
+        "parentIds": listed(WHOLE),
+        "childIds": listed(WHOLE),
+        "createdAtEpoch": WHOLE,
+        "sealedAtEpoch": WHOLE,
+        "createdAtMs": WHOLE,
+        "sealedAtMs": WHOLE,
+        "entryBucketSplits": listed(WHOLE),
+        "mergeDepth": WHOLE,
+        "createdBy": TEXT,
+    },
+    {"legacyTopicName": TEXT, "sealedPosition": TEXT},
+)
+POLICY: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        field.name: {"type": ["boolean", "null"]}
+        if field.unit is Unit.SWITCH
+        else {"type": ["integer" if field.whole else "number", "null"], "minimum": 0, "maximum": MOST}
+        for field in POLICY_FIELDS
+    },
+}
+RECORD: Schema = fields(
+    {
+        "epoch": WHOLE,
+        "nextSegmentId": WHOLE,
+        "segments": {"type": "object", "additionalProperties": SEGMENT},
+        "properties": {"type": "object", "additionalProperties": TEXT},
+    },
+    {"autoScalePolicy": POLICY},
+)
+_ASSIGNMENT: Schema = fields(
+    {
+        "version": _nullable(fields({"term": WHOLE, "epoch": WHOLE, "counter": WHOLE})),
+        "drained": listed(WHOLE),
+        "consumers": listed(
+            fields(
+                {
+                    "name": TEXT,
+                    "registeredAt": TEXT,
+                    "segments": listed(fields({"segment": WHOLE, "buckets": listed(WHOLE)})),
+                    "releasing": listed(WHOLE),
+                }
+            )
+        ),
+    }
+)
+SUBSCRIPTION: Schema = fields(
+    {
+        "subscription": TEXT,
+        "type": {"type": "string", "enum": ["STREAM", "QUEUE", "CHECKPOINT"]},
+        "phase": TEXT,
+        "initialPosition": {"type": "string", "enum": ["earliest", "latest"]},
+        "outOfScope": listed(WHOLE),
+        "declaredBy": {"type": "string", "enum": ["spec", "object", "request"]},
+    },
+    {"assignment": _ASSIGNMENT},
+)
+PLAN: Schema = fields({"message": TEXT}, {"plan": {"type": "object"}})
+SEGMENT_SUBSCRIPTION: Schema = fields(
+    {"backlog": WHOLE, "markDelete": TEXT, "consumers": WHOLE, "counts": {"type": "boolean"}}
+)
+STATS: Schema = fields({"topic": TEXT, "layout": {"type": "object"}, "subscriptions": {"type": "object"}})
+EXPLANATION: Schema = fields({"topic": TEXT, "decision": {"type": "object"}, "findings": listed({"type": "object"})})
+EFFECTIVE_POLICY: Schema = fields({"topic": TEXT, "knobs": listed({"type": "object"})})
+REFUSAL: Schema = fields({"reason": TEXT}, {"manifest": TEXT})
+ACCEPTED: Schema = fields({"reason": TEXT}, {"operation": fields({"namespace": TEXT, "name": TEXT})})
