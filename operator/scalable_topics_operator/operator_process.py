@@ -105,6 +105,7 @@ class OperatorProcess:
         self._cache.add_index(BY_CONNECTION, TOPICS, lambda body: str(connection_of(body)))
         self._cache.add_index(BY_TOPIC, SEGMENT_OPERATIONS, topic_of_operation)
         self._cache.add_index(SUBSCRIPTIONS_BY_TOPIC, SUBSCRIPTIONS, topic_text)
+        self._cache.listen(TOPICS, lambda key, _: self._wake_subscriptions(key))
         self._book = PolicyBook(self._cache, settings.policy_defaults)
         self._news = PolicyNews(self._cache, self._book)
         self._controllers: Mapping[str, _Controller] = {}
@@ -366,6 +367,11 @@ class OperatorProcess:
         elif key.plural == CONNECTIONS.plural and self._cache.get(key) is None:
             self._wake_topics_of(key)
 
+    def _wake_subscriptions(self, topic: ObjectKey) -> None:
+        """Who may read what follows from a topic's record, which a reply to our own write may have told of."""
+        for subscription in self._cache.keys(SUBSCRIPTIONS_BY_TOPIC, str(topic)):
+            self._queue.add(subscription)
+
     def _wake_rivals(self, key: ObjectKey) -> None:
         """A topic that goes away, or is new, may decide who owns its name (R1) or what its operations wait for."""
         body = self._cache.get(key)
@@ -389,8 +395,6 @@ class OperatorProcess:
         """Have policies looked at that count the object; it may be known by a reply only, which is no event."""
         if key.plural == TOPICS.plural:
             self._wake_policies(self._news.topic_changed(key))
-            for subscription in self._cache.keys(SUBSCRIPTIONS_BY_TOPIC, str(key)):
-                self._queue.add(subscription)
         elif key.plural == CONNECTIONS.plural:
             self._wake_policies(self._news.connection_changed(key))
         elif key.plural == POLICIES.plural:
