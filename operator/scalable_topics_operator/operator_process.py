@@ -39,6 +39,7 @@ from scalable_topics_operator.controllers.published_thresholds import PublishedT
 from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.controllers.segment_operations import SegmentOperationController
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
+from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
 from scalable_topics_operator.controllers.topic_reconciler import TopicReconciler
 from scalable_topics_operator.controllers.topic_views import LeaderViews
 from scalable_topics_operator.controllers.topic_work import (
@@ -255,8 +256,9 @@ class OperatorProcess:
             self._settings.auto_scale_interval_seconds,
             self._settings.operations.max_records,
         )
+        self.wishes = SubscriptionWishes(kube, self._cache, self._queue.add)
         self._topics = TopicReconciler(
-            kube, self._cache, events, self._metrics, maker, operations, scaler, self._settings.times
+            kube, self._cache, events, self._metrics, maker, operations, scaler, self.wishes, self._settings.times
         )
         self.views = LeaderViews(self._cache, maker, self._topics.memories.get, self.consumers)
         return {

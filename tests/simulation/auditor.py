@@ -192,6 +192,10 @@ class Auditor:
         if newest is None or order > newest[0]:
             self._newest[uid] = (order, message, self._clock.seconds)
 
+    def moved_under_readers(self, subscription: str) -> None:
+        """R18: cursors of an ordered subscription move only once its consumers have let go."""
+        self._fail(f"R18: cursors of {subscription} were moved while its consumers read")
+
     # Commits
 
     def committed(self, body: TopicObject, before: TopicState, after: TopicState, intent: TopicIntent) -> None:
@@ -274,6 +278,7 @@ class Auditor:
             wanted = frozenset().union(*(parent.counting for parent in parents))
             if before.layout is not None:
                 wanted |= intent.subscriptions.keys()
+                wanted |= {name for name, entry in after.subscriptions.items() if entry.is_kept}
             missing = wanted - topic.cursors.keys() - after.not_discovered
             if missing:
                 self._fail(f"R16: {segment} was committed without the cursors {sorted(missing)}")

@@ -245,6 +245,12 @@ class ModelBackend:
         except TopicMissing:
             return
 
+    async def skip_all(self, segment_topic: str, subscription: str) -> bool:
+        return await self._write("skip_all", segment_topic, lambda: self._broker.skip_all(segment_topic, subscription))
+
+    async def seek(self, segment_topic: str, subscription: str, to_ms: int | None) -> bool:
+        return await self._write("seek", segment_topic, lambda: self._broker.seek(segment_topic, subscription, to_ms))
+
     # Settings
 
     async def apply_policies(

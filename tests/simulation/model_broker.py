@@ -6,7 +6,7 @@ things asks several times, and anything may happen in between.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from scalable_topics_operator.operations.errors import BackendUnavailable, ClientsAttached, TopicMissing
@@ -19,6 +19,7 @@ from scalable_topics_operator.operations.protocols import (
     SegmentPolicies,
     SegmentRecord,
 )
+from tests.simulation.model_clock import ModelClock
 
 _HANGING = "hanging"
 INTERNAL_CURSORS = frozenset({"__compaction"})
@@ -43,6 +44,7 @@ class ModelTopic:
     claim: Claim | None = None
     properties: dict[str, str] = field(default_factory=dict)
     entries: list[Position] = field(default_factory=list)
+    times_ms: list[int] = field(default_factory=list)
     senders: list[tuple[str, int]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     last_entry_id: int = -1
@@ -92,9 +94,11 @@ class ModelBroker:
 
     Args:
         auto_create: whether making a subscription, or a client that connects, creates a missing topic.
+        clock: dates what is written; nothing is dated without one.
     """
 
-    def __init__(self, *, auto_create: bool = True) -> None:
+    def __init__(self, *, auto_create: bool = True, clock: ModelClock | None = None) -> None:
+        self._clock = clock
         self.topics: dict[str, ModelTopic] = {}
         self.auto_create = auto_create
         self.retention_minutes = 0
@@ -192,6 +196,23 @@ class ModelBroker:
             raise ClientsAttached(f"{name}: {cursor.consumers} consumers of {subscription} are connected")
         topic.cursors.pop(subscription, None)
 
+    def skip_all(self, name: str, subscription: str) -> bool:
+        """Move a cursor behind the last entry; False if it or the topic is gone."""
+        topic = self.topics.get(name)
+        if topic is None or subscription not in topic.cursors:
+            return False
+        topic.cursors[subscription].mark_delete = topic.entries[-1] if topic.entries else topic.last_confirmed
+        return True
+
+    def seek(self, name: str, subscription: str, to_ms: int | None) -> bool:
+        """Move a cursor before the first entry of that time or later, or before all of them (None)."""
+        topic = self.topics.get(name)
+        if topic is None or subscription not in topic.cursors:
+            return False
+        before = 0 if to_ms is None else bisect_left(topic.times_ms, to_ms)
+        topic.cursors[subscription].mark_delete = topic.entries[before - 1] if before else self._before_first(topic)
+        return True
+
     # What clients do
 
     def attach(self, name: str, producer: str) -> bool:
@@ -268,6 +289,7 @@ class ModelBroker:
     def _append(self, topic: ModelTopic, producer: str) -> None:
         topic.last_entry_id += 1
         topic.entries.append(topic.last_confirmed)
+        topic.times_ms.append(self._clock.now_ms() if self._clock else 0)
         topic.senders.append((producer, topic.last_sequence_id(producer) + 1))
 
     def _before_first(self, topic: ModelTopic) -> Position:

@@ -11,7 +11,8 @@ from scalable_topics.layout import TopicName
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.operations.journal import TopicState, read_state, write_state
-from scalable_topics_operator.operations.requests import PruneRequest, ReshapeRequest
+from scalable_topics_operator.operations.requests import CursorRequest, PruneRequest, ReshapeRequest
+from scalable_topics_operator.operations.subscriptions import SubscriptionWish
 from tests.simulation.faults import Nature
 from tests.simulation.line import Line
 
@@ -21,7 +22,7 @@ class SegmentOperation:
     """A user's request for one operation."""
 
     name: str
-    wants: ReshapeRequest | PruneRequest
+    wants: ReshapeRequest | PruneRequest | CursorRequest
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class TopicObject:
         status: its status; all that a new process knows.
         version: its resourceVersion.
         operations: its unfinished SegmentOperations, oldest first.
+        wishes: what is asked of subscriptions besides, until it is recorded.
         outcomes: what became of the others.
         standing: why it is not worked on.
         reports: what its last drift check found lost.
@@ -57,6 +59,7 @@ class TopicObject:
     status: Mapping[str, Any] = field(default_factory=dict)
     version: int = 1
     operations: list[SegmentOperation] = field(default_factory=list)
+    wishes: list[SubscriptionWish] = field(default_factory=list)
     outcomes: dict[str, str] = field(default_factory=dict)
     standing: str = ""
     reports: tuple[tuple[str, str], ...] = ()

@@ -23,6 +23,7 @@ from scalable_topics_operator.operations import (
     rebuild,
     reshape,
     seal,
+    seek,
     subscriptions,
     teardown,
 )
@@ -414,5 +415,40 @@ MUTATIONS = (
         "await ctx.backend.delete_layout_topic(ctx.topic)",
         "pass",
         "delete",
+    ),
+    Mutation(
+        "R18: cursors move while consumers read",
+        seek.advance_seek,
+        "if not ctx.readers.have_let_go(subscription):",
+        "if False:",
+        "seek on, with consumers",
+    ),
+    Mutation(
+        "R18: the cursors of sealed segments stay where they are",
+        seek._segments,
+        "*layout.active, *layout.sealed",
+        "*layout.active",
+        "seek back",
+    ),
+    Mutation(
+        "R32: nobody remembers that a subscription was asked for",
+        subscriptions._wished_for,
+        "requested=True",
+        "requested=False",
+        "subscribe by request",
+    ),
+    Mutation(
+        "R32: a subscription is made anew because its object is still there",
+        subscriptions._waits_for_object,
+        "entry.requested and declared is not None and declared.by_object",
+        "False",
+        "unsubscribe by request what an object declares",
+    ),
+    Mutation(
+        "R32: nobody remembers that consumers are to be disconnected",
+        subscriptions._delete_cursors,
+        "force=entry.forced",
+        "force=False",
+        "unsubscribe by request",
     ),
 )

@@ -5,6 +5,7 @@ The flow is theirs; all that acts or decides is the operations' own code.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from scalable_topics.layout import LayoutError
@@ -15,13 +16,15 @@ from scalable_topics_operator.operations.context import OperationContext, Publis
 from scalable_topics_operator.operations.create import establish, rebuild_if_outdated, require_claim
 from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.drift import Managed, repair_drift
-from scalable_topics_operator.operations.errors import BackendError, BackendRefused
+from scalable_topics_operator.operations.errors import BackendError, BackendRefused, RequestRefused
 from scalable_topics_operator.operations.journal import OperationKind, Request, Result
 from scalable_topics_operator.operations.protocols import Claim
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
-from scalable_topics_operator.operations.requests import PruneRequest, plan
+from scalable_topics_operator.operations.requests import PruneRequest, SeekRequest, SkipAllRequest, plan
 from scalable_topics_operator.operations.reshape import advance_reshape, open_reshape
-from scalable_topics_operator.operations.subscriptions import settle_subscriptions
+from scalable_topics_operator.operations.seek import advance_seek, open_seek
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
+from scalable_topics_operator.operations.subscriptions import record_wish, settle_subscriptions
 from scalable_topics_operator.operations.teardown import delete_topic, release
 from tests.simulation.auditor import SETTINGS
 from tests.simulation.faults import Nature
@@ -66,15 +69,19 @@ class OperatorProcess:
         if body.deleting:
             await self._finalize(ctx, body)
             return
+        ctx = self._without_objects(ctx, body)
         if ctx.store.state.layout is None:
             await self._establish(ctx, body)
         elif body.uid not in self._drift_due:
             await rebuild_if_outdated(ctx, self._request(body), listing_age_seconds=_LISTING_AGE_SECONDS)
         await self._finish_operations(ctx, body)
         layout = ctx.store.state.layout
-        acts = bool(body.operations or (layout is not None and body.desired not in (None, len(layout.active))))
+        acts = bool(
+            body.operations or body.wishes or (layout is not None and body.desired not in (None, len(layout.active)))
+        )
         if acts:
             await require_claim(ctx)
+        await self._grant(ctx, body)
         await settle_subscriptions(ctx)
         if acts and await self._can_tell(ctx):
             while body.operations:
@@ -108,7 +115,7 @@ class OperatorProcess:
                 await ctx.store.commit(replace(ctx.store.state, operation=None))
                 self._drift_due[body.uid] = 0.0
                 continue
-            await advance_reshape(ctx, operation)
+            await (advance_seek if operation.moves_cursors else advance_reshape)(ctx, operation)
         for entry in list(body.operations):
             ended = [action for action in ctx.store.state.actions if action.request == _asked_by(entry)]
             if ended and ended[-1].result is not Result.ROLLED_BACK:
@@ -125,10 +132,12 @@ class OperatorProcess:
                     self._end(body, entry, "; ".join(finding.blocked_by for finding in findings) or "nothing")
                 else:
                     await prune(ctx, free, _asked_by(entry))
+            elif isinstance(entry.wants, SeekRequest | SkipAllRequest):
+                await open_seek(ctx, entry.wants, _asked_by(entry))
             else:
                 change = plan(layout, entry.wants, max_records=ctx.settings.max_records)
                 await open_reshape(ctx, change, _asked_by(entry))
-        except (LayoutError, BackendRefused) as error:
+        except (LayoutError, BackendRefused, RequestRefused) as error:
             self._end(body, entry, f"Failed: {error}")
 
     async def _approach_desired(self, ctx: OperationContext, body: TopicObject) -> None:
@@ -168,6 +177,27 @@ class OperatorProcess:
         await delete_pruned(ctx)
         self._prune_due[body.uid] = self._world.clock.seconds + PRUNE_SECONDS
 
+    def _without_objects(self, ctx: OperationContext, body: TopicObject) -> OperationContext:
+        """Let go of the objects that declare what somebody asked to delete."""
+        going = {
+            name
+            for name, entry in ctx.store.state.subscriptions.items()
+            if entry.requested and entry.phase is SubscriptionPhase.DELETING
+        }
+        kept = {name: one for name, one in body.intent.subscriptions.items() if not (one.by_object and name in going)}
+        if len(kept) == len(body.intent.subscriptions):
+            return ctx
+        body.intent = replace(body.intent, subscriptions=kept)
+        return self._context(body)
+
+    async def _grant(self, ctx: OperationContext, body: TopicObject) -> None:
+        for wish in list(body.wishes):
+            try:
+                await record_wish(ctx, wish)
+            except RequestRefused as refused:
+                body.outcomes[wish.name] = refused.reason
+            body.wishes.remove(wish)
+
     async def _finalize(self, ctx: OperationContext, body: TopicObject) -> None:
         if body.retain:
             try:
@@ -194,6 +224,7 @@ class OperatorProcess:
             term=self._term,
             opened_here=self._opened_here,
             published=self._published.setdefault(body.uid, Published()),
+            readers=ModelReaders(self._world.holding),
         )
 
     async def _report(self, reason: str, message: str, *, warning: bool = True) -> None:
@@ -207,6 +238,21 @@ class OperatorProcess:
 
     def _request(self, body: TopicObject) -> Request:
         return Request("ScalableTopic", body.topic.local, body.uid)
+
+
+class ModelReaders:
+    """Implements `Readers`.
+
+    Args:
+        holding: the subscriptions whose consumers have not let go.
+    """
+
+    def __init__(self, holding: Mapping[str, int]) -> None:
+        self._holding = holding
+
+    def have_let_go(self, subscription: str) -> bool:
+        """Whether they have."""
+        return subscription not in self._holding
 
 
 def _asked_by(entry: SegmentOperation) -> Request:

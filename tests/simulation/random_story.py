@@ -9,7 +9,15 @@ from dataclasses import replace
 
 from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.operations.context import DeclaredSubscription
-from scalable_topics_operator.operations.requests import MergeRequest, PruneRequest, RebucketRequest, SplitRequest
+from scalable_topics_operator.operations.requests import (
+    MergeRequest,
+    PruneRequest,
+    RebucketRequest,
+    SeekRequest,
+    SkipAllRequest,
+    SplitRequest,
+)
+from scalable_topics_operator.operations.subscriptions import SubscriptionWish
 from tests.simulation.explore import SimulationFailed
 from tests.simulation.faults import Fault, FaultKind, RandomFaults
 from tests.simulation.model_store import TopicObject
@@ -104,6 +112,22 @@ def _change_subscriptions(rng: random.Random, world: World) -> None:
     body.intent = replace(body.intent, subscriptions={name: rng.choice(kinds) for name in names})
 
 
+def _seek(rng: random.Random, world: World) -> None:
+    subscription = rng.choice((*_NAMES, "found"))
+    if rng.random() < 0.3:
+        world.holding[subscription] = rng.choice((1, 3, 1_000))
+    to_ms = world.clock.now_ms() - 1000 * rng.choice((-10, 0, 50, 400, 10_000))
+    wants = SkipAllRequest(subscription) if rng.random() < 0.3 else SeekRequest(subscription, to_ms)
+    world.ask(_body(world), wants)
+
+
+def _wish(rng: random.Random, world: World) -> None:
+    wish = SubscriptionWish(
+        rng.choice((*_NAMES, "asked")), rng.random() < 0.5, latest=rng.random() < 0.3, forced=rng.random() < 0.5
+    )
+    _body(world).wishes.append(wish)
+
+
 def _change_policies(rng: random.Random, world: World) -> None:
     body = _body(world)
     retention = rng.choice((None, 0, 5, -1))
@@ -187,6 +211,9 @@ _ACTS: tuple[Callable[[random.Random, World], None], ...] = (
     _merge,
     _rebucket,
     _prune,
+    _seek,
+    _seek,
+    _wish,
     _scale,
     _change_subscriptions,
     _change_subscriptions,

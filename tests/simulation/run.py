@@ -9,11 +9,11 @@ from typing import Any
 from scalable_topics.layout import LayoutError, classic_segment_name, layout_topic_name, parse_classic_segment_name
 from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.status_store import StaleStatus
-from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
-from scalable_topics_operator.operations.journal import SubscriptionPhase
+from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable, NotYet
 from scalable_topics_operator.operations.layout_message import content_of
 from scalable_topics_operator.operations.protocols import Position
 from scalable_topics_operator.operations.rebuild import Witness, rebuild
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 from tests.simulation.auditor import Violation, message_of, tiling_problem
 from tests.simulation.faults import Crash, NoFaults
 from tests.simulation.model_store import TopicObject
@@ -92,6 +92,10 @@ class Run:
             # Longer than producers hold: whatever was announced before is not any more.
             self.world.clock.advance(_BACK_OFF_SECONDS)
             self.world.trace.append(f"   retried: {error}")
+        except NotYet as waiting:
+            self.world.clock.advance(_BACK_OFF_SECONDS)
+            self.world.press_readers()
+            self.world.trace.append(f"   waits: {waiting}")
         except (BackendRefused, LayoutError) as error:
             body.standing = f"{type(error).__name__}: {error}"
             self.world.clock.advance(30)
@@ -193,8 +197,10 @@ def _check_record(world: World, body: TopicObject) -> None:
     )
     phases = {name: entry.phase for name, entry in state.subscriptions.items()}
     waiting = frozenset(name for name, phase in phases.items() if phase is SubscriptionPhase.DELETING)
+    kept = {name for name, entry in state.subscriptions.items() if entry.is_kept}
+    _require(not body.wishes, f"wishes were never recorded: {body.wishes}")
     _require(
-        phases.keys() - waiting == body.intent.subscriptions.keys() - waiting
+        phases.keys() - waiting == (body.intent.subscriptions.keys() | kept) - waiting
         and SubscriptionPhase.CREATING not in phases.values(),
         f"the subscriptions are {phases}",
     )

@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 from scalable_topics.layout import layout_topic_name
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
 from scalable_topics_operator.operations.protocols import SchemaVersion, SegmentPolicies
-from scalable_topics_operator.operations.requests import MergeRequest, PruneRequest, RebucketRequest, SplitRequest
+from scalable_topics_operator.operations.requests import (
+    CursorRequest,
+    MergeRequest,
+    PruneRequest,
+    RebucketRequest,
+    ReshapeRequest,
+    SeekRequest,
+    SkipAllRequest,
+    SplitRequest,
+)
+from scalable_topics_operator.operations.subscriptions import SubscriptionWish
 from tests.simulation.model_store import TopicObject
 from tests.simulation.world import World
 
@@ -17,6 +27,7 @@ Act = Callable[[World], None]
 EARLY = DeclaredSubscription()
 LATE = DeclaredSubscription(latest=True)
 DELETED_WITH_ENTRY = DeclaredSubscription(delete_with_entry=True)
+BY_OBJECT = DeclaredSubscription(by_object=True)
 
 INTENT = TopicIntent(
     initial_segments=2,
@@ -94,7 +105,7 @@ def _split(segment_id: int, into: int = 2) -> Act:
     return lambda world: _ask(world, SplitRequest(segment_id, into=into))
 
 
-def _ask(world: World, wants: SplitRequest | MergeRequest | RebucketRequest | PruneRequest) -> None:
+def _ask(world: World, wants: ReshapeRequest | PruneRequest | CursorRequest) -> None:
     world.ask(the_topic(world), wants)
 
 
@@ -109,6 +120,45 @@ def _stop_writing(world: World) -> None:
 
 def _stop_reading(world: World) -> None:
     world.reading.clear()
+
+
+def _seek(subscription: str, back_seconds: float) -> Act:
+    def act(world: World) -> None:
+        to_ms = world.clock.now_ms() - round(back_seconds * 1000)
+        world.sought[subscription] = to_ms
+        _ask(world, SeekRequest(subscription, to_ms))
+
+    return act
+
+
+def _skip_all(subscription: str) -> Act:
+    def act(world: World) -> None:
+        world.sought[subscription] = world.clock.now_ms()
+        _ask(world, SkipAllRequest(subscription))
+
+    return act
+
+
+def _hold(subscription: str, looks: int) -> Act:
+    """Its consumers let go of their segments after having been waited for so often."""
+    return lambda world: world.holding.update({subscription: looks})
+
+
+def _write_more(world: World) -> None:
+    for topic in world.active_topics():
+        world.broker.produce(topic.name)
+
+
+def _acknowledge(subscription: str) -> Act:
+    def act(world: World) -> None:
+        for topic in world.segment_topics():
+            world.broker.acknowledge(topic.name, subscription)
+
+    return act
+
+
+def _wish(wish: SubscriptionWish) -> Act:
+    return lambda world: the_topic(world).wishes.append(wish)
 
 
 def _wait(seconds: float) -> Act:
@@ -236,10 +286,35 @@ def _cursors(subscription: str, *, there: bool, sealed_too: bool) -> Act:
     return check
 
 
+def _stands_at(subscription: str) -> Act:
+    """What was written before the time is acknowledged, and nothing else, on every segment."""
+
+    def check(world: World) -> None:
+        for topic in world.segment_topics():
+            later = sum(at_ms >= world.sought[subscription] for at_ms in topic.times_ms)
+            assert topic.backlog(subscription) == later, f"{topic.name} has {topic.backlog(subscription)}, not {later}"
+
+    return check
+
+
+def _stands_behind(subscription: str) -> Act:
+    """What was written before the time is acknowledged, on every segment."""
+
+    def check(world: World) -> None:
+        for topic in world.segment_topics():
+            later = sum(at_ms >= world.sought[subscription] for at_ms in topic.times_ms)
+            assert topic.backlog(subscription) <= later, f"{topic.name} has {topic.backlog(subscription)} over {later}"
+
+    return check
+
+
 WHOLE = ("0000-ffff",)
 HALVES = ("0000-7fff", "8000-ffff")
 QUARTERS = ("0000-3fff", "4000-7fff", "8000-bfff", "c000-ffff")
 LEFT_SPLIT = ("0000-3fff", "4000-7fff", "8000-ffff")
+
+# A segment and its halves, each with messages from before and after some time.
+_WRITTEN = (*_created(1), _wait(100), _write_more, _stop_reading, _split(0), _wait(100), _write_more, _wait(100))
 
 SCRIPTS = (
     Script("create", (), (lambda world: _declared(world, 3),), ("0000-5554", "5555-aaa9", "aaaa-ffff")),
@@ -334,6 +409,41 @@ SCRIPTS = (
         _cursors("going", there=False, sealed_too=True),
         needs_status=True,
     ),
+    Script(
+        "subscribe by request",
+        (*_created(1), _stop_reading, _split(0)),
+        (_wish(SubscriptionWish("asked")), _split(1)),
+        ("0000-3fff", "4000-7fff", "8000-ffff"),
+        _cursors("asked", there=True, sealed_too=True),
+        needs_status=True,
+    ),
+    Script(
+        "unsubscribe by request",
+        (*_created(1), _wish(SubscriptionWish("asked")), _stop_reading, _split(0), _attach_to("asked")),
+        (_wish(SubscriptionWish("asked", deletes=True, forced=True)),),
+        HALVES,
+        _cursors("asked", there=False, sealed_too=True),
+        needs_status=True,
+    ),
+    Script(
+        "unsubscribe by request what an object declares",
+        (*_created(1), _change(subscriptions={"declared": EARLY, "ordered": BY_OBJECT}), _stop_reading, _split(0)),
+        (_wish(SubscriptionWish("ordered", deletes=True)),),
+        HALVES,
+        _cursors("ordered", there=False, sealed_too=True),
+        needs_status=True,
+    ),
+    Script(
+        "seek back", (*_WRITTEN, _acknowledge("declared")), (_seek("declared", 250.0),), HALVES, _stands_at("declared")
+    ),
+    Script(
+        "seek on, with consumers",
+        _WRITTEN,
+        (_hold("declared", 3), _seek("declared", 50.0)),
+        HALVES,
+        _stands_at("declared"),
+    ),
+    Script("skip all", _WRITTEN, (_skip_all("declared"),), HALVES, _stands_behind("declared")),
     Script("delete", (*_created(2), _split(0)), (_delete(retain=False),), (), _nothing_is_left),
     Script(
         "delete and declare again",

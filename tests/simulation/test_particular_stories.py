@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from scalable_topics_operator.operations.journal import OperationKind, SubscriptionPhase
-from scalable_topics_operator.operations.requests import SplitRequest
+from scalable_topics_operator.operations.journal import OperationKind, Step
+from scalable_topics_operator.operations.requests import SeekRequest, SkipAllRequest, SplitRequest
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
+from scalable_topics_operator.operations.subscriptions import SubscriptionWish
 from tests.simulation.faults import Call, Fault, FaultKind, Nature, NoFaults
 from tests.simulation.model_store import TopicObject
 from tests.simulation.run import Run, check_end
@@ -215,3 +217,88 @@ async def test_r14_a_seal_that_never_holds_leaves_the_operation_open() -> None:
     assert body.state.layout.epoch == 1, "nothing was committed"
     await run.settle()
     assert body.state.layout.epoch == 2
+
+
+@pytest.mark.parametrize("dies", [False, True])
+async def test_r18_consumers_who_never_let_go_keep_their_positions(dies: bool) -> None:
+    """They have their time once, whoever leads meanwhile; then the seek ends as failed and no cursor has moved."""
+    run = await _split_topic()
+    world = run.world
+    body = world.objects[0]
+    for topic in world.segment_topics():
+        world.broker.produce(topic.name)
+    backlogs = {topic.name: topic.backlog("declared") for topic in world.segment_topics()}
+    world.stop_writing()
+    world.holding["declared"] = 1_000
+    world.ask(body, SeekRequest("declared", world.clock.now_ms() + 1))
+    asked_at = world.clock.seconds
+    await run.settle_once(body)
+    assert body.state.operation is not None
+    assert body.state.operation.step is Step.RELEASING
+    if dies:
+        run.restart()
+    await run.settle()
+    assert world.clock.seconds - asked_at < 120
+    (outcome,) = (text for name, text in body.outcomes.items() if name not in ("operation-2",))
+    assert outcome == "Failed"
+    assert "did not let go" in body.state.actions[-1].message
+    assert {topic.name: topic.backlog("declared") for topic in world.segment_topics()} == backlogs
+
+
+async def test_r18_a_subscription_without_cursors_is_not_moved() -> None:
+    run = await _split_topic()
+    world = run.world
+    body = world.objects[0]
+    for subscription, why in (("nobody", "there is no subscription nobody"), ("declared", "lost its cursor")):
+        if subscription == "declared":
+            for topic in world.active_topics():
+                del topic.cursors[subscription]
+            world.clock.advance(301)
+            await run.settle()
+        name = world.ask(body, SkipAllRequest(subscription))
+        await run.settle()
+        assert why in body.outcomes[name]
+
+
+async def test_r16_a_subscription_that_an_application_has_made_can_be_moved() -> None:
+    run = await _split_topic()
+    world = run.world
+    world.subscribe_everywhere("found")
+    for topic in world.active_topics():
+        world.broker.produce(topic.name)
+    name = world.ask(world.objects[0], SkipAllRequest("found"))
+    world.stop_writing()
+    await run.settle()
+    assert world.objects[0].outcomes[name] == "Succeeded"
+    assert [topic.backlog("found") for topic in world.active_topics()] == [0, 0]
+
+
+async def test_r32_what_the_spec_declares_is_not_deleted_by_request() -> None:
+    run = await _split_topic()
+    world = run.world
+    world.objects[0].wishes.append(SubscriptionWish("declared", deletes=True))
+    await run.settle()
+    assert world.objects[0].outcomes["declared"] == "Declared"
+    assert _phase(world.objects[0], "declared") == SubscriptionPhase.ACTIVE
+
+
+async def test_r32_a_consumer_in_the_way_keeps_a_subscription_until_it_leaves() -> None:
+    run = await _split_topic()
+    world = run.world
+    body = world.objects[0]
+    body.wishes.append(SubscriptionWish("asked"))
+    await run.settle()
+    for topic in world.segment_topics():
+        topic.cursors["asked"].consumers = 1
+    body.wishes.append(SubscriptionWish("asked", deletes=True))
+    await run.settle()
+    assert _phase(body, "asked") == SubscriptionPhase.DELETING
+    body.wishes.append(SubscriptionWish("asked"))
+    await run.settle()
+    assert body.outcomes["asked"] == "Deleting", "it is not made anew before it is gone"
+    for topic in world.segment_topics():
+        topic.cursors["asked"].consumers = 0
+    world.clock.advance(301)
+    await run.settle()
+    assert "asked" not in body.state.subscriptions
+    assert not any("asked" in topic.cursors for topic in world.segment_topics())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 
 from scalable_topics.layout import Segment, TopicName, classic_segment_name, parse_classic_segment_name
 from scalable_topics_operator.cluster.kube_errors import KubeError
@@ -13,7 +14,7 @@ from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.operations.errors import BackendError
 from scalable_topics_operator.operations.protocols import Position
-from scalable_topics_operator.operations.requests import PruneRequest, ReshapeRequest
+from scalable_topics_operator.operations.requests import CursorRequest, PruneRequest, ReshapeRequest
 from tests.simulation.auditor import FOREIGN_FIELDS, Auditor
 from tests.simulation.clients import DEAF, ListeningProducer
 from tests.simulation.faults import AT_THE_END, Call, Fault, FaultKind, FaultPlan, Nature, NoFaults
@@ -40,6 +41,7 @@ class AuditedBroker(ModelBroker):
 
     auditor: Auditor | None = None
     last_deleted: str | None = None
+    holding: Mapping[str, int] = MappingProxyType({})
 
     def when_life_ends(self) -> None:
         """Called when a deletion comes to its last call; replaced by the world."""
@@ -58,6 +60,18 @@ class AuditedBroker(ModelBroker):
             # Producers had gone on alone meanwhile, and nobody can know who they were.
             self.topics[name].attached_at_seal.clear()
         return claimed
+
+    def skip_all(self, name: str, subscription: str) -> bool:
+        self._require_let_go(subscription)
+        return super().skip_all(name, subscription)
+
+    def seek(self, name: str, subscription: str, to_ms: int | None) -> bool:
+        self._require_let_go(subscription)
+        return super().seek(name, subscription, to_ms)
+
+    def _require_let_go(self, subscription: str) -> None:
+        if self.auditor is not None and subscription in self.holding:
+            self.auditor.moved_under_readers(subscription)
 
     def publish(self, name: str, message: str) -> None:
         super().publish(name, message)
@@ -79,7 +93,7 @@ class World:
 
     def __init__(self) -> None:
         self.clock = ModelClock()
-        self.broker = AuditedBroker()
+        self.broker = AuditedBroker(clock=self.clock)
         self.objects: list[TopicObject] = []
         self.plan: FaultPlan = NoFaults()
         self.trace: list[str] = []
@@ -87,6 +101,9 @@ class World:
         self.calls_under_plan = 0
         self.events: list[str] = []
         self.reading: set[str] = set()
+        self.holding: dict[str, int] = {}
+        self.broker.holding = self.holding
+        self.sought: dict[str, int] = {}
         self.writing = True
         self.listener = ListeningProducer(self.broker, TOPIC, self.clock)
         self.auditor = Auditor(self.broker, self.objects, self.calls, _segment_topic, self.clock)
@@ -121,7 +138,7 @@ class World:
         self.objects.append(body)
         return body
 
-    def ask(self, body: TopicObject, wants: ReshapeRequest | PruneRequest) -> str:
+    def ask(self, body: TopicObject, wants: ReshapeRequest | PruneRequest | CursorRequest) -> str:
         """Create a SegmentOperation; answers its name."""
         self._made += 1
         name = f"operation-{self._made}"
@@ -184,6 +201,13 @@ class World:
         """Every producer leaves; those that go on writing come back."""
         for topic in self.broker.topics.values():
             topic.producers.clear()
+
+    def press_readers(self) -> None:
+        """Consumers who are waited for come closer to letting go of their segments."""
+        for subscription in list(self.holding):
+            self.holding[subscription] -= 1
+            if self.holding[subscription] <= 0:
+                del self.holding[subscription]
 
     def read_all(self) -> None:
         """Every application reads everything."""

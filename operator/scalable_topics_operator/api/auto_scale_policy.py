@@ -150,7 +150,7 @@ class PolicyTarget(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=rules(
             rule(
-                "self.scope == 'Topics' || has(self.connectionRef)",
+                "self.scope in ['Topics', 'Topic'] || has(self.connectionRef)",
                 "connectionRef is needed for the scopes Cluster and PulsarNamespace",
             ),
             rule(
@@ -161,18 +161,24 @@ class PolicyTarget(ApiModel):
                 "self.scope == 'Topics' ? has(self.selector) : !has(self.selector)",
                 "selector is needed for the scope Topics and not allowed otherwise",
             ),
+            rule(
+                "self.scope == 'Topic' ? has(self.topicRef) : !has(self.topicRef)",
+                "topicRef is needed for the scope Topic and not allowed otherwise",
+            ),
         )
     )
 
-    scope: Literal["Cluster", "PulsarNamespace", "Topics"]
+    scope: Literal["Cluster", "PulsarNamespace", "Topics", "Topic"]
     """Cluster: all topics of a connection in this namespace. PulsarNamespace: those in one Pulsar namespace.
-    Topics: ScalableTopics in this namespace, by their labels."""
+    Topics: ScalableTopics in this namespace, by their labels. Topic: one of them, by its name."""
     connection_ref: LocalObjectRef | None = None
-    """The connection, in this namespace; narrows the scope Topics too."""
+    """The connection, in this namespace; narrows the scopes Topics and Topic too."""
     pulsar_namespace: PulsarNamespace | None = None
     """Pulsar tenant and namespace, such as acme/orders."""
     selector: LabelSelector | None = None
     """Labels of the ScalableTopics."""
+    topic_ref: LocalObjectRef | None = None
+    """The ScalableTopic."""
 
 
 class SegmentAutoScalePolicySpec(AutoScaleKnobs):

@@ -105,7 +105,7 @@ class OperationStatus(ApiModel):
 
     id: str
     """Unique for ever."""
-    kind: Literal["Create", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Delete"]
+    kind: Literal["Create", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Delete", "Seek", "SkipAll"]
     """What it does."""
     step: str
     """The step whose side effects may have begun."""
@@ -116,7 +116,9 @@ class OperationStatus(ApiModel):
     children: tuple[PlannedChild, ...] = ()
     """Segments it makes."""
     subscriptions: tuple[str, ...] = ()
-    """Cursors every child gets."""
+    """Cursors every child gets, or the subscription whose cursors are moved."""
+    seek_to_ms: int | None = None
+    """Where a seek moves them, in milliseconds since 1970."""
     next_segment_id: int = 0
     """First id not reserved once the journal was opened."""
     announcements: int = 0
@@ -163,6 +165,10 @@ class SubscriptionStatus(ApiModel):
     """Whether its cursors are deleted when the spec no longer names it."""
     out_of_scope: Annotated[tuple[SegmentId, ...], LIST_ATOMIC] = ()
     """Segments that were sealed before it started at the latest message, and that it never reads (R18)."""
+    requested: bool | None = None
+    """Whether somebody asked for it, or for its end, besides what is declared (R32)."""
+    forced: bool | None = None
+    """Whether it is deleted although consumers are attached."""
 
 
 class ManagedPermission(ApiModel):
@@ -195,6 +201,8 @@ class ActionStatus(ApiModel):
     """What went wrong."""
     reason: str | None = None
     """Why the operator did it by itself."""
+    subscription: str | None = None
+    """The subscription whose cursors it moved."""
     request: RequestRef
     """Who asked."""
 

@@ -1,4 +1,4 @@
-"""SegmentOperation: one operation on a topic's segments, asked for by hand (DESIGN §5, §7)."""
+"""SegmentOperation: one operation on a topic's segments or a subscription's cursors, asked for by hand (DESIGN §7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from scalable_topics_operator.api.common import (
     Timestamp,
     condition_column,
 )
-from scalable_topics_operator.api.schema_extra import IMMUTABLE, LIST_SET, rule, rules
+from scalable_topics_operator.api.scalable_topic import SubscriptionName
+from scalable_topics_operator.api.schema_extra import IMMUTABLE, LIST_SET, SchemaExtra, rule, rules
 
 
 def _needs(kind: str, block: str) -> dict[str, str]:
@@ -83,6 +84,26 @@ class Migrate(ApiModel):
     """Whether to migrate although clients are connected that do not know scalable topics."""
 
 
+class Seek(ApiModel):
+    """Move the cursors of a subscription to a time, on every segment (R18)."""
+
+    subscription: SubscriptionName
+    """The subscription."""
+    timestamp: Annotated[
+        Timestamp,
+        Field(max_length=40),
+        SchemaExtra(rules(rule("self >= timestamp('1970-01-01T00:00:00Z')", "must not be before 1970"))),
+    ]
+    """The time: what was published at it or later is delivered again, the rest is not."""
+
+
+class SkipAll(ApiModel):
+    """Move the cursors of a subscription behind everything there is, on every segment (R18)."""
+
+    subscription: SubscriptionName
+    """The subscription."""
+
+
 class SegmentOperationSpec(ApiModel):
     """What to do, to which topic; it cannot be changed afterwards."""
 
@@ -94,12 +115,14 @@ class SegmentOperationSpec(ApiModel):
             _needs("Rebucket", "rebucket"),
             _allows("Prune", "prune"),
             _allows("Migrate", "migrate"),
+            _needs("Seek", "seek"),
+            _needs("SkipAll", "skipAll"),
         )
     )
 
     scalable_topic: ObjectName
     """The ScalableTopic, in this namespace."""
-    type: Literal["Split", "Merge", "Rebucket", "Migrate", "Prune"]
+    type: Literal["Split", "Merge", "Rebucket", "Migrate", "Prune", "Seek", "SkipAll"]
     """What to do."""
     split: Split | None = None
     """For type Split."""
@@ -111,6 +134,10 @@ class SegmentOperationSpec(ApiModel):
     """For type Prune; may be left out."""
     migrate: Migrate | None = None
     """For type Migrate; may be left out."""
+    seek: Seek | None = None
+    """For type Seek."""
+    skip_all: SkipAll | None = None
+    """For type SkipAll."""
     dry_run: bool = False
     """Only say in status.plan what would be done."""
     ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=31536000)] | None = None
@@ -163,6 +190,8 @@ class SegmentOperationStatus(ApiModel):
     """Its id in the topic's journal and history."""
     message: str | None = None
     """Why it waits or failed, or what came of it."""
+    reason: str | None = None
+    """Why it failed, in one CamelCase word."""
     conditions: Conditions = ()
     """Ready, Reconciling, Stalled."""
     plan: Plan | None = None
@@ -178,7 +207,7 @@ class SegmentOperationStatus(ApiModel):
 
 
 class SegmentOperation(CustomResource):
-    """One split, merge, rebucket, migration or prune, asked for by hand."""
+    """One split, merge, rebucket, migration, prune, seek or skip-all, asked for by hand."""
 
     definition: ClassVar[Definition] = Definition(
         plural="segmentoperations",

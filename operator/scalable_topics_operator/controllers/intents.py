@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
 from scalable_topics_operator.api.segment_operation import SegmentOperationSpec
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
+from scalable_topics_operator.operations.errors import RequestRefused
 from scalable_topics_operator.operations.protocols import SegmentPolicies
 from scalable_topics_operator.operations.requests import (
+    CursorRequest,
     MergeRequest,
     PruneRequest,
     RebucketRequest,
     ReshapeRequest,
+    SeekRequest,
+    SkipAllRequest,
     SplitRequest,
 )
 
@@ -66,8 +71,8 @@ def topic_intent(spec: ScalableTopicSpec, ordered: Mapping[str, DeclaredSubscrip
     )
 
 
-def operation_request(spec: SegmentOperationSpec) -> ReshapeRequest | PruneRequest | None:
-    """What a SegmentOperation asks for; None for a kind this release does not carry out."""
+def operation_request(spec: SegmentOperationSpec) -> ReshapeRequest | PruneRequest | CursorRequest:
+    """What a SegmentOperation asks for. Raises RequestRefused for what this release does not carry out."""
     if spec.type == "Split" and spec.split is not None:
         return SplitRequest(spec.split.segment, spec.split.at, spec.split.into)
     if spec.type == "Merge" and spec.merge is not None:
@@ -76,4 +81,18 @@ def operation_request(spec: SegmentOperationSpec) -> ReshapeRequest | PruneReque
         return RebucketRequest(spec.rebucket.segment, spec.rebucket.buckets)
     if spec.type == "Prune":
         return PruneRequest(spec.prune.segments if spec.prune else ())
-    return None
+    if spec.type == "Seek" and spec.seek is not None:
+        return SeekRequest(spec.seek.subscription, _milliseconds(spec.seek.timestamp))
+    if spec.type == "SkipAll" and spec.skip_all is not None:
+        return SkipAllRequest(spec.skip_all.subscription)
+    raise RequestRefused("NotAvailable", f"{spec.type} is not available in this release")
+
+
+def _milliseconds(timestamp: str) -> int:
+    """Milliseconds since 1970 of an RFC 3339 time. Raises RequestRefused for anything else."""
+    try:
+        moment = datetime.fromisoformat(timestamp)
+        # Without an offset it is meant as Kubernetes writes times.
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError) as error:
+        raise RequestRefused("InvalidRequest", f"{timestamp!r} is no time: {error}") from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scalable_topics.layout import LayoutError
+from scalable_topics.layout import LayoutError, LayoutStateError, SegmentLayout
 from scalable_topics_operator.api.segment_operation import SegmentOperation
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
@@ -19,13 +19,23 @@ from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
 from scalable_topics_operator.controllers.intents import operation_request
 from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.controllers.ordered_subscriptions import is_seeking
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.operations.context import OperationContext
-from scalable_topics_operator.operations.errors import BackendRefused
+from scalable_topics_operator.operations.errors import BackendRefused, NotYet, RequestRefused
 from scalable_topics_operator.operations.journal import Action, Operation, Request, Result
 from scalable_topics_operator.operations.prune import find_prunable, prune
-from scalable_topics_operator.operations.requests import PruneRequest, ReshapeRequest, plan
+from scalable_topics_operator.operations.requests import (
+    CursorRequest,
+    MergeRequest,
+    PruneRequest,
+    ReshapeRequest,
+    SeekRequest,
+    SkipAllRequest,
+    plan,
+)
 from scalable_topics_operator.operations.reshape import discover_subscriptions, open_reshape
+from scalable_topics_operator.operations.seek import open_seek, planned_moves, require_movable
 
 BY_TOPIC = "operations-by-topic"
 FINISHED = ("Succeeded", "Failed")
@@ -92,7 +102,7 @@ class OperationQueue:
     async def start_next(self, topic: ObjectKey, ctx: OperationContext) -> bool:
         """Start the oldest pending SegmentOperation; False when there is none.
 
-        Requests that cannot be carried out end as Failed here. Raises BackendUnavailable.
+        Requests that cannot be carried out end as Failed here. Raises BackendUnavailable, NotYet where one must wait.
         """
         pending = self.pending(topic)
         if not pending:
@@ -100,17 +110,23 @@ class OperationQueue:
         entry = pending[0]
         try:
             model = SegmentOperation.model_validate(entry.body)
-            request = operation_request(model.spec)
-            if request is None:
-                await self._fail(entry, f"{model.spec.type} is not available in this release")
-            elif isinstance(request, PruneRequest):
-                await self._prune(entry, ctx, request, dry_run=model.spec.dry_run)
+            request, dry_run = operation_request(model.spec), model.spec.dry_run
+            if isinstance(request, PruneRequest):
+                await self._prune(entry, ctx, request, dry_run=dry_run)
+            elif isinstance(request, SeekRequest | SkipAllRequest):
+                await self._move_cursors(topic, entry, ctx, request, dry_run=dry_run)
             else:
-                await self._reshape(entry, ctx, request, dry_run=model.spec.dry_run)
-        except (LayoutError, BackendRefused) as error:
-            await self._fail(entry, str(error))
+                await self._reshape(entry, ctx, request, dry_run=dry_run)
+        except RequestRefused as refused:
+            await self._fail(entry, str(refused), refused.reason)
+        except LayoutError as error:
+            await self._fail(
+                entry, str(error), "NotPossible" if isinstance(error, LayoutStateError) else "InvalidRequest"
+            )
+        except BackendRefused as error:
+            await self._fail(entry, str(error), "BrokerRefused")
         except ValidationError as error:
-            await self._fail(entry, error.errors()[0]["msg"])
+            await self._fail(entry, error.errors()[0]["msg"], "InvalidRequest")
         return True
 
     async def show_waiting(self, topic: ObjectKey, why: str) -> None:
@@ -126,6 +142,7 @@ class OperationQueue:
         layout = ctx.store.state.layout
         if layout is None:
             return
+        _require_active(layout, request)
         change = plan(layout, request, max_records=ctx.settings.max_records)
         parents = [layout.segment(parent) for parent in change.parent_ids]
         if not dry_run:
@@ -144,6 +161,23 @@ class OperationQueue:
         }
         await self._succeed(entry, "dry run: nothing was changed", {"plan": planned})
 
+    async def _move_cursors(
+        self, topic: ObjectKey, entry: QueuedOperation, ctx: OperationContext, request: CursorRequest, *, dry_run: bool
+    ) -> None:
+        if ctx.store.state.layout is None:
+            return
+        if dry_run:
+            await require_movable(ctx, request.subscription)
+            notes = planned_moves(ctx, request)
+            await self._succeed(entry, "dry run: nothing was changed", {"plan": {"notes": notes}})
+            return
+        if is_seeking(self._cache, topic, request.subscription):
+            # Consumers are still told that the last one is over, and would not let go for this one.
+            raise NotYet(f"{topic}: subscription {request.subscription} has just been moved")
+        await open_seek(ctx, request, entry.request)
+        if ctx.store.state.operation is not None:
+            await self._show_running(entry, ctx.store.state.operation)
+
     async def _prune(
         self, entry: QueuedOperation, ctx: OperationContext, request: PruneRequest, *, dry_run: bool
     ) -> None:
@@ -157,7 +191,7 @@ class OperationQueue:
             parents = [{"id": found, "range": layout.segment(found).hash_range.descriptor} for found in free]
             await self._succeed(entry, "dry run: nothing was changed", {"plan": {"parents": parents, "notes": blocked}})
         elif blocked and request.segment_ids:
-            await self._fail(entry, "; ".join(blocked))
+            await self._fail(entry, "; ".join(blocked), "NotPossible")
         elif not free:
             await self._succeed(entry, "nothing to prune" + "".join(f"; {why}" for why in blocked), {})
         else:
@@ -178,7 +212,8 @@ class OperationQueue:
 
     async def _finish(self, entry: QueuedOperation, action: Action) -> None:
         if action.result is Result.FAILED:
-            await self._fail(entry, action.message, {"operationId": action.id, "step": None})
+            reason = "CursorsNotMoved" if action.subscription else "BrokerRefused"
+            await self._fail(entry, action.message, reason, {"operationId": action.id, "step": None})
             return
         await self._succeed(
             entry,
@@ -200,13 +235,15 @@ class OperationQueue:
             {"message": message, "completedAt": timestamp_now(), **more},
         )
 
-    async def _fail(self, entry: QueuedOperation, message: str, more: Mapping[str, Any] | None = None) -> None:
+    async def _fail(
+        self, entry: QueuedOperation, message: str, reason: str, more: Mapping[str, Any] | None = None
+    ) -> None:
         await self._events.warning(entry.body, "Failed", message)
         await self._write(
             entry,
             "Failed",
             Standing.stuck("Failed", message),
-            {"message": message, "completedAt": timestamp_now(), **(more or {})},
+            {"message": message, "reason": reason, "completedAt": timestamp_now(), **(more or {})},
         )
 
     async def _write(self, entry: QueuedOperation, phase: str, standing: Standing, more: Mapping[str, Any]) -> None:
@@ -231,6 +268,21 @@ class OperationQueue:
 
 
 def _outcome(action: Action) -> str:
+    if action.subscription:
+        return f"the cursors of subscription {action.subscription} were moved"
     if action.children:
         return f"segments {list(action.parents)} were replaced by {list(action.children)}"
     return f"segments {list(action.parents)} left the layout"
+
+
+def _require_active(layout: SegmentLayout, request: ReshapeRequest) -> None:
+    """Tell what is not there from what is sealed. Raises RequestRefused."""
+    wanted = request.segment_ids if isinstance(request, MergeRequest) else (request.segment_id,)
+    for segment_id in wanted:
+        if segment_id not in layout.segments:
+            raise RequestRefused("SegmentMissing", f"there is no segment {segment_id} in the layout")
+        if not layout.segment(segment_id).is_active:
+            raise RequestRefused(
+                "NotPossible",
+                f"segment {segment_id} is sealed; only active segments can be changed",
+            )

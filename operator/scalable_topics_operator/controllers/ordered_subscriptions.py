@@ -12,9 +12,10 @@ from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.operations.context import DeclaredSubscription
-from scalable_topics_operator.operations.journal import SubscriptionPhase
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 
 _CREATING = SubscriptionPhase.CREATING.value
+_SEEKING = "Seeking"
 
 _TOPIC_CHARS, _READABLE_CHARS = 180, 60
 
@@ -47,9 +48,40 @@ def find_subscription(cache: ObjectCache, topic: ObjectKey, subscription: str) -
 def declared_by_objects(cache: ObjectCache, topic: ObjectKey) -> dict[str, DeclaredSubscription]:
     """What the ScalableTopicSubscriptions of a topic ask of its cursors; deleting one of them leaves the cursors."""
     return {
-        body["spec"]["subscription"]: DeclaredSubscription(latest=body["spec"].get("initialPosition") == "Latest")
+        body["spec"]["subscription"]: DeclaredSubscription(
+            latest=body["spec"].get("initialPosition") == "Latest", by_object=True
+        )
         for _, body in ordered_subscriptions(cache, topic)
     }
+
+
+def is_seeking(cache: ObjectCache, topic: ObjectKey, subscription: str) -> bool:
+    """Whether the consumers of an ordered subscription are told to wait until its cursors have moved."""
+    found = find_subscription(cache, topic, subscription)
+    return found is not None and (found[1].get("status") or {}).get("phase") == _SEEKING
+
+
+class TopicReaders:
+    """Implements `Readers` by what the coordinator has committed.
+
+    Args:
+        cache: the objects.
+        topic: the ScalableTopic.
+    """
+
+    def __init__(self, cache: ObjectCache, topic: ObjectKey) -> None:
+        self._cache = cache
+        self._topic = topic
+
+    def have_let_go(self, subscription: str) -> bool:
+        """Whether no consumer reads a segment; those of shared subscriptions are never waited for."""
+        found = find_subscription(self._cache, self._topic, subscription)
+        if found is None:
+            return True
+        consumers = (found[1].get("status") or {}).get("consumers", ())
+        return is_seeking(self._cache, self._topic, subscription) and not any(
+            one.get("assignments") or one.get("releasing") for one in consumers
+        )
 
 
 def has_cursors_for(status: Mapping[str, Any], subscriptions: Collection[str]) -> bool:

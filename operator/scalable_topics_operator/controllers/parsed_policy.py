@@ -18,8 +18,10 @@ from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES
 from scalable_topics_operator.controllers.label_selector import selects
 from scalable_topics_operator.controllers.topic_work import connection_of
 
-CLUSTER, PULSAR_NAMESPACE, TOPICS_BY_LABEL = "Cluster", "PulsarNamespace", "Topics"
-_SCOPES = (CLUSTER, PULSAR_NAMESPACE, TOPICS_BY_LABEL)
+CLUSTER, PULSAR_NAMESPACE, TOPICS_BY_LABEL, ONE_TOPIC = "Cluster", "PulsarNamespace", "Topics", "Topic"
+_SCOPES = (CLUSTER, PULSAR_NAMESPACE, TOPICS_BY_LABEL, ONE_TOPIC)
+IN_TOPICS_NAMESPACE = (TOPICS_BY_LABEL, ONE_TOPIC)
+"""Scopes that count where the topics are; the others count where their connection is."""
 
 
 class InvalidKnobs(ValueError):
@@ -32,12 +34,14 @@ class Subject:
 
     Args:
         namespace: its Kubernetes namespace.
+        name: of the object.
         connection: the connection it names.
         pulsar_namespace: `tenant/namespace` of its topic; empty if it has no proper name.
         labels: its labels.
     """
 
     namespace: str
+    name: str
     connection: ObjectKey
     pulsar_namespace: str
     labels: Mapping[str, str]
@@ -50,11 +54,12 @@ class ParsedPolicy:
     Args:
         key: of the object.
         created: its creationTimestamp and uid: of two with the same scope the lower one wins, as in R1.
-        scope: Cluster, PulsarNamespace or Topics.
+        scope: Cluster, PulsarNamespace, Topics or Topic.
         level: its knobs, and what people call it.
         connection: the only one it is for; None for all.
         pulsar_namespace: the only one it is for, in the scope PulsarNamespace.
         selector: of the topics' labels, in the scope Topics.
+        topic: name of the only one it is for, in the scope Topic.
     """
 
     key: ObjectKey
@@ -64,6 +69,7 @@ class ParsedPolicy:
     connection: ObjectKey | None
     pulsar_namespace: str | None
     selector: LabelSelector | None
+    topic: str | None
 
     @property
     def width(self) -> int:
@@ -74,6 +80,8 @@ class ParsedPolicy:
         """Whether it is for a topic."""
         if self.connection is not None and self.connection != subject.connection:
             return False
+        if self.topic is not None:
+            return (self.key.namespace, self.topic) == (subject.namespace, subject.name)
         if self.selector is not None:
             return self.key.namespace == subject.namespace and selects(self.selector, subject.labels)
         return self.pulsar_namespace in (None, subject.pulsar_namespace)
@@ -97,12 +105,14 @@ def parse_policy(key: ObjectKey, body: Body) -> ParsedPolicy:
         raise InvalidKnobs(first_problem(error)) from error
     target = policy.spec.target
     # CEL rules see to these where the API server knows them.
-    if target.scope != TOPICS_BY_LABEL and target.connection_ref is None:
+    if target.scope not in IN_TOPICS_NAMESPACE and target.connection_ref is None:
         raise InvalidKnobs(f"spec.target.connectionRef is needed for the scope {target.scope}")
     if target.scope == PULSAR_NAMESPACE and target.pulsar_namespace is None:
         raise InvalidKnobs(f"spec.target.pulsarNamespace is needed for the scope {target.scope}")
     if target.scope == TOPICS_BY_LABEL and target.selector is None:
         raise InvalidKnobs(f"spec.target.selector is needed for the scope {target.scope}")
+    if target.scope == ONE_TOPIC and target.topic_ref is None:
+        raise InvalidKnobs(f"spec.target.topicRef is needed for the scope {target.scope}")
     return ParsedPolicy(
         key=key,
         created=(policy.metadata.creation_timestamp, policy.metadata.uid),
@@ -113,6 +123,7 @@ def parse_policy(key: ObjectKey, body: Body) -> ParsedPolicy:
         ),
         pulsar_namespace=target.pulsar_namespace if target.scope == PULSAR_NAMESPACE else None,
         selector=target.selector if target.scope == TOPICS_BY_LABEL else None,
+        topic=target.topic_ref.name if target.topic_ref is not None and target.scope == ONE_TOPIC else None,
     )
 
 
@@ -135,7 +146,9 @@ def subject_of(body: Body) -> Subject:
         pulsar_namespace = TopicName.parse(body["spec"]["topic"]).pulsar_namespace
     except LayoutError:
         pulsar_namespace = ""
-    return Subject(metadata["namespace"], connection_of(body), pulsar_namespace, metadata.get("labels") or {})
+    return Subject(
+        metadata["namespace"], metadata["name"], connection_of(body), pulsar_namespace, metadata.get("labels") or {}
+    )
 
 
 def read_knobs(knobs: AutoScaleKnobs, place: str) -> Knobs:

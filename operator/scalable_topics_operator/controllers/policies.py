@@ -16,7 +16,7 @@ from scalable_topics_operator.cluster.resources import POLICIES
 from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing, find_condition, set_condition
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.parsed_policy import TOPICS_BY_LABEL, InvalidKnobs, ParsedPolicy
+from scalable_topics_operator.controllers.parsed_policy import IN_TOPICS_NAMESPACE, InvalidKnobs, ParsedPolicy
 from scalable_topics_operator.controllers.policy_book import PolicyBook
 from scalable_topics_operator.controllers.policy_shelf import Group
 from scalable_topics_operator.controllers.policy_survey import (
@@ -113,7 +113,7 @@ class SegmentAutoScalePolicyController:
         if connection is not None and self._cache.get(connection) is None:
             why = (
                 "name one, or leave connectionRef out"
-                if policy.scope == TOPICS_BY_LABEL
+                if policy.scope in IN_TOPICS_NAMESPACE
                 else f"a policy of scope {policy.scope} counts only in its connection's own namespace"
             )
             return Standing.stuck(

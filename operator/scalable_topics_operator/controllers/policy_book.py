@@ -12,7 +12,7 @@ from scalable_topics_operator.cluster.resources import POLICIES, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.parsed_policy import (
     CLUSTER,
-    TOPICS_BY_LABEL,
+    IN_TOPICS_NAMESPACE,
     InvalidKnobs,
     ParsedPolicy,
     Subject,
@@ -130,6 +130,9 @@ class PolicyBook:
 
     def candidates(self, policy: ParsedPolicy) -> Sequence[ObjectKey]:
         """The ScalableTopics among which are all that a policy applies to, in no order."""
+        if policy.topic is not None:
+            key = ObjectKey(TOPICS.plural, policy.key.namespace, policy.topic)
+            return (key,) if self._cache.get(key) is not None else ()
         if policy.connection is not None:
             return tuple(self._cache.keys(BY_CONNECTION, str(policy.connection)))
         return tuple(self._cache.keys(_TOPICS_BY_NAMESPACE, policy.key.namespace))
@@ -143,13 +146,16 @@ class PolicyBook:
         ]
 
     def guests_of(self, policy: ParsedPolicy) -> Group:
-        """The policies of other namespaces, for topics by their labels, that may lie over one of a wider scope."""
-        if policy.scope == TOPICS_BY_LABEL:
+        """The policies of other namespaces, for topics by label or name, that may lie over one of a wider scope."""
+        if policy.scope in IN_TOPICS_NAMESPACE:
             return ()
         topics = self._cache.keys(BY_CONNECTION, str(policy.connection))
         namespaces = {topic.namespace for topic in topics} - {policy.key.namespace}
         return tuple(
-            guest for namespace in namespaces for guest in self.policies_in(namespace) if guest.scope == TOPICS_BY_LABEL
+            guest
+            for namespace in namespaces
+            for guest in self.policies_in(namespace)
+            if guest.scope in IN_TOPICS_NAMESPACE
         )
 
     def within(self, policy: ParsedPolicy) -> Iterator[tuple[ObjectKey, EffectivePolicy | None]]:
@@ -243,4 +249,4 @@ def _entry(key: ObjectKey, body: Body, known: _Entry | None) -> _Entry:
 
 def _group(subject: Subject, shelves: tuple[Shelf, Shelf]) -> Group:
     own, beside_connection = shelves
-    return (*beside_connection.wide_for(subject), *own.labelled_for(subject))
+    return (*beside_connection.wide_for(subject), *own.narrow_for(subject))

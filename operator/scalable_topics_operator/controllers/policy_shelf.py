@@ -23,21 +23,24 @@ class Shelf:
         policies: all of them, in the order of a group.
         by_connection: those of the scopes Cluster and PulsarNamespace.
         by_label: those of the scope Topics, by one of the labels they ask for; under None those that ask for none.
+        by_name: those of the scope Topic, by the name of the topic.
     """
 
     policies: Group
     by_connection: Mapping[ObjectKey, list[ParsedPolicy]]
     by_label: Mapping[_Label | None, list[ParsedPolicy]]
+    by_name: Mapping[str, list[ParsedPolicy]]
 
     def wide_for(self, subject: Subject) -> Group:
         """Those of the scopes Cluster and PulsarNamespace that apply to a topic."""
         return tuple(policy for policy in self.by_connection.get(subject.connection, ()) if policy.applies_to(subject))
 
-    def labelled_for(self, subject: Subject) -> Group:
-        """Those of the scope Topics that apply to a topic."""
+    def narrow_for(self, subject: Subject) -> Group:
+        """Those of the scopes Topics and Topic that apply to a topic."""
         labels: Iterable[_Label | None] = (None, *subject.labels.items())
-        found = [policy for label in labels for policy in self.by_label.get(label, ()) if policy.applies_to(subject)]
-        return _in_order(found)
+        found = [policy for label in labels for policy in self.by_label.get(label, ())]
+        found += self.by_name.get(subject.name, ())
+        return _in_order(policy for policy in found if policy.applies_to(subject))
 
 
 def make_shelf(policies: Iterable[ParsedPolicy]) -> Shelf:
@@ -45,13 +48,16 @@ def make_shelf(policies: Iterable[ParsedPolicy]) -> Shelf:
     ordered = _in_order(policies)
     by_connection: defaultdict[ObjectKey, list[ParsedPolicy]] = defaultdict(list)
     by_label: defaultdict[_Label | None, list[ParsedPolicy]] = defaultdict(list)
+    by_name: defaultdict[str, list[ParsedPolicy]] = defaultdict(list)
     for policy in ordered:
-        if policy.scope == TOPICS_BY_LABEL:
+        if policy.topic is not None:
+            by_name[policy.topic].append(policy)
+        elif policy.scope == TOPICS_BY_LABEL:
             wanted = (policy.selector.match_labels if policy.selector is not None else None) or {}
             by_label[min(wanted.items(), default=None)].append(policy)
         elif policy.connection is not None:
             by_connection[policy.connection].append(policy)
-    return Shelf(ordered, dict(by_connection), dict(by_label))
+    return Shelf(ordered, dict(by_connection), dict(by_label), dict(by_name))
 
 
 def _in_order(policies: Iterable[ParsedPolicy]) -> Group:

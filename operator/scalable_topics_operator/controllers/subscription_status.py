@@ -11,7 +11,8 @@ from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.assignment.group import Group, Member, Version
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
-from scalable_topics_operator.operations.journal import SubscriptionPhase, SubscriptionState, TopicState, read_state
+from scalable_topics_operator.operations.journal import TopicState, read_state
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 
 MOVES_CURSORS = frozenset({"Seek", "SkipAll", "Restore"})
 """Kinds of operations before which consumers let go of everything (R18)."""

@@ -6,7 +6,6 @@ import logging
 import random
 import time
 from dataclasses import dataclass, replace
-from typing import Any
 
 from scalable_topics.layout import LayoutError
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
@@ -23,13 +22,17 @@ from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
 from scalable_topics_operator.controllers.ordered_subscriptions import declared_by_objects, has_cursors_for
 from scalable_topics_operator.controllers.refusals import refusal_reason
+from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes, has_unfinished
 from scalable_topics_operator.controllers.timestamps import age_seconds, timestamp_now
 from scalable_topics_operator.controllers.topic_finalizer import TopicFinalizer
 from scalable_topics_operator.controllers.topic_memory import TopicMemories, TopicMemory
 from scalable_topics_operator.controllers.topic_status import (
+    cursor_problem,
     managed_by,
+    may_prune,
     paused_aspect,
     recorded_managed,
+    spec_changed,
     with_managed,
     with_standing,
 )
@@ -43,10 +46,11 @@ from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import Verdict, judge_name
 from scalable_topics_operator.operations.create import establish, rebuild_if_outdated, require_claim
 from scalable_topics_operator.operations.drift import repair_drift
-from scalable_topics_operator.operations.errors import BackendError, BackendRefused, BackendUnavailable
-from scalable_topics_operator.operations.journal import OperationKind, Request, Step, SubscriptionPhase
+from scalable_topics_operator.operations.errors import BackendError, BackendRefused, BackendUnavailable, NotYet
+from scalable_topics_operator.operations.journal import OperationKind, Request, Step
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
 from scalable_topics_operator.operations.reshape import advance_reshape
+from scalable_topics_operator.operations.seek import advance_seek
 from scalable_topics_operator.operations.subscriptions import settle_subscriptions
 from scalable_topics_operator.telemetry.metrics import Metrics
 
@@ -82,6 +86,7 @@ class TopicReconciler:
         maker: TopicWorkMaker,
         operations: OperationQueue,
         scaler: AutoScaler,
+        wishes: SubscriptionWishes,
         times: ReconcileTimes,
     ) -> None:
         self._kube = kube
@@ -91,6 +96,7 @@ class TopicReconciler:
         self._maker = maker
         self._operations = operations
         self._scaler = scaler
+        self._wishes = wishes
         self._changes = AutomaticChanges(
             self._finish_operations, cache, operations, metrics.scaling, times.prune_seconds, _REFUSED_RETRY_SECONDS
         )
@@ -116,17 +122,20 @@ class TopicReconciler:
         generation = body["metadata"]["generation"]
         if body["metadata"].get("deletionTimestamp"):
             return await self._finalizer.finalize(key, store, memory)
-        if _spec_changed(body):
+        if spec_changed(body):
             # Remembered, because a first attempt that fails marks the spec as seen.
             memory.drift_due = memory.scale.due = 0.0
         if self._scaler.is_due(memory.scale) and self._only_looking(key, body):
             await self._decide(key, body, memory)
         if self._settled(key, body, memory):
-            return self._next_look(body, memory)
+            return self._next_look(key, body, memory)
         try:
+            await self._wishes.drop_objects(key, body)
             work = self._maker.make(key, store, memory)
             await self._work(work)
-            return self._next_look(self._cache.get(key) or body, memory)
+            return self._next_look(key, self._cache.get(key) or body, memory)
+        except NotYet as waiting:
+            return waiting.retry_seconds
         except Stuck as stuck:
             if stuck.standing is not None:
                 await self._stand(key, store, stuck.standing, generation)
@@ -170,6 +179,7 @@ class TopicReconciler:
             if self._will_act(work):
                 # Another installation may have adopted the topic since we last looked.
                 await require_claim(work.ctx)
+            await self._wishes.grant(work.key, work.ctx)
             await settle_subscriptions(work.ctx)
             if await self._can_tell(work):
                 await self._run_requests(work)
@@ -209,8 +219,9 @@ class TopicReconciler:
         layout, desired = work.store.state.layout, work.spec.segments.desired
         return bool(
             work.memory.scale.pending
-            or _spec_changed(work.store.body)
+            or spec_changed(work.store.body)
             or self._operations.pending(work.key)
+            or self._wishes.pending(work.key)
             or (layout is not None and desired not in (None, len(layout.active)))
         )
 
@@ -224,8 +235,11 @@ class TopicReconciler:
                 continue
             if operation.step is Step.SEALING:
                 await self._operations.settle(work.key, work.ctx)
-            await advance_reshape(work.ctx, operation)
-            self._reshaped(work)
+            if operation.moves_cursors:
+                await advance_seek(work.ctx, operation)
+            else:
+                await advance_reshape(work.ctx, operation)
+                self._reshaped(work)
         await self._operations.settle(work.key, work.ctx)
 
     async def _run_requests(self, work: TopicWork) -> None:
@@ -250,7 +264,7 @@ class TopicReconciler:
         """Compare with the brokers when that is due or the spec changed; answers what is lost."""
         spec_changed = work.store.status.get("observedGeneration") != work.generation
         if not spec_changed and time.monotonic() < work.memory.drift_due:
-            return _cursor_problem(work)
+            return cursor_problem(work.store.state)
         request = Request("DriftRepair", work.key.name, work.request.uid)
         report = await repair_drift(
             work.ctx,
@@ -268,7 +282,7 @@ class TopicReconciler:
         reports = [{"reason": reason, "message": message} for reason, message in report.problems]
         status.pop("reports", None)
         await work.store.write_status({**status, "reports": reports} if reports else status)
-        return _cursor_problem(work)
+        return cursor_problem(work.store.state)
 
     async def _prune(self, work: TopicWork) -> None:
         state = work.store.state
@@ -322,7 +336,7 @@ class TopicReconciler:
             and not memory.scale.pending
             and not self._scaler.has_news(body["status"], memory.scale)
             and now < memory.drift_due
-            and (now < memory.prune_due or not _may_prune(body["status"]))
+            and (now < memory.prune_due or not may_prune(body["status"]))
         )
 
     def _only_looking(self, key: ObjectKey, body: Body) -> bool:
@@ -339,15 +353,18 @@ class TopicReconciler:
             and not status.get("operation")
             and (desired is None or desired == status["segments"]["active"])
             and not self._operations.pending(key)
+            and not self._wishes.pending(key)
+            and not has_unfinished(body)
             and has_cursors_for(status, declared_by_objects(self._cache, key))
         )
 
-    def _next_look(self, body: Body, memory: TopicMemory) -> float | None:
+    def _next_look(self, key: ObjectKey, body: Body, memory: TopicMemory) -> float | None:
         if body["spec"].get("paused"):
             return None
         now = time.monotonic()
         due = min(memory.drift_due, memory.scale.due)
-        if _may_prune(body.get("status") or {}):
+        due = min(due, now + self._wishes.next_look_seconds(key, body))
+        if may_prune(body.get("status") or {}):
             due = min(due, memory.prune_due)
         return max(0.0, due - now)
 
@@ -381,24 +398,3 @@ class TopicReconciler:
 
     def _observe(self, written: Body) -> None:
         self._cache.observe(TOPICS, written)
-
-
-def _spec_changed(body: Body) -> bool:
-    return bool((body.get("status") or {}).get("observedGeneration") != body["metadata"]["generation"])
-
-
-def _may_prune(status: dict[str, Any]) -> bool:
-    return bool((status.get("segments") or {}).get("sealed") or status.get("deleting"))
-
-
-def _cursor_problem(work: TopicWork) -> Standing | None:
-    lost = sorted(
-        name for name, entry in work.store.state.subscriptions.items() if entry.phase is SubscriptionPhase.CURSOR_LOST
-    )
-    if not lost:
-        return None
-    return Standing.stuck(
-        "CursorLost",
-        f"subscription {lost[0]} lost its cursor on some segments: somebody deleted it or it expired; remove it from "
-        "spec.subscriptions and declare it again to start anew",
-    )

@@ -10,6 +10,7 @@ from scalable_topics_operator.controllers.conditions import Aspect, Standing, ap
 from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.operations.drift import Managed
 from scalable_topics_operator.operations.journal import Action, OperationKind, TopicState, write_state
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 
 SELECTOR_LABEL = "scalabletopics.io/segment-of"
 
@@ -20,6 +21,8 @@ _DOING: Mapping[OperationKind, str] = {
     OperationKind.REBUCKET: "Rebucketing",
     OperationKind.PRUNE: "Pruning",
     OperationKind.DELETE: "Deleting",
+    OperationKind.SEEK: "Seeking",
+    OperationKind.SKIP_ALL: "Skipping",
 }
 
 
@@ -115,11 +118,33 @@ def recorded_managed(status: Mapping[str, Any]) -> Managed:
     )
 
 
+def spec_changed(body: Mapping[str, Any]) -> bool:
+    """Whether an object's spec is another than its status was found for."""
+    return bool((body.get("status") or {}).get("observedGeneration") != body["metadata"]["generation"])
+
+
+def may_prune(status: Mapping[str, Any]) -> bool:
+    """Whether a topic has segments that may go, or that are going."""
+    return bool((status.get("segments") or {}).get("sealed") or status.get("deleting"))
+
+
+def cursor_problem(state: TopicState) -> Standing | None:
+    """What is to be said of subscriptions that lost a cursor (R17); None if none did."""
+    lost = sorted(name for name, entry in state.subscriptions.items() if entry.phase is SubscriptionPhase.CURSOR_LOST)
+    if not lost:
+        return None
+    return Standing.stuck(
+        "CursorLost",
+        f"subscription {lost[0]} lost its cursor on some segments: somebody deleted it or it expired; remove it from "
+        "spec.subscriptions and declare it again to start anew",
+    )
+
+
 def describe_action(action: Action) -> str:
     """A finished operation in a few words, for the column of `kubectl get`."""
     parents = ",".join(str(parent) for parent in action.parents)
     children = ",".join(str(child) for child in action.children)
-    change = "→".join(part for part in (parents, children) if part)
+    change = "→".join(part for part in (parents, children) if part) or action.subscription
     ending = "" if action.result.value == "Succeeded" else f" {action.result.value}"
     return f"{action.kind} {change}{ending}"[:120]
 

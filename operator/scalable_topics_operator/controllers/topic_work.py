@@ -27,7 +27,7 @@ from scalable_topics_operator.controllers.connections import (
 )
 from scalable_topics_operator.controllers.intents import topic_intent
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.ordered_subscriptions import declared_by_objects
+from scalable_topics_operator.controllers.ordered_subscriptions import TopicReaders, declared_by_objects
 from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_status import TopicFacts
 from scalable_topics_operator.controllers.topic_store import StatusTopicStore
@@ -201,6 +201,7 @@ class TopicWorkMaker:
             term=term,
             opened_here=memory.opened_here,
             published=memory.published,
+            readers=TopicReaders(self._cache, key),
         )
         request = Request("ScalableTopic", key.name, metadata["uid"])
         moved_from = recorded if recorded and recorded != cluster_id else ""

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.operations.errors import BackendRefused
 from scalable_topics_operator.operations.journal import TopicState
-from scalable_topics_operator.operations.protocols import Claim, SegmentPolicies, TopicBackend
+from scalable_topics_operator.operations.protocols import Claim, Readers, SegmentPolicies, TopicBackend
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -50,15 +50,17 @@ class Report(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSubscription:
-    """An entry of `spec.subscriptions` (R16, R18).
+    """A subscription whose cursors are made and kept (R16, R18).
 
     Args:
         latest: a cursor made on an existing topic starts at its end instead of its beginning.
-        delete_with_entry: removing the entry deletes the cursors.
+        delete_with_entry: removing the declaration deletes the cursors.
+        by_object: no entry of `spec.subscriptions` declares it, but an object of its own.
     """
 
     latest: bool = False
     delete_with_entry: bool = False
+    by_object: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ class OperationSettings:
         publishers_look_seconds: between two looks whether they left.
         settle_entries: entries of a sealed tail read at most for producers in doubt (R15).
         max_records: layout records at most; automatic operations stop at 80 % of it (R29).
+        release_wait_seconds: how long consumers may take to let go before cursors are moved (R18).
     """
 
     seal_look_seconds: float = 0.005
@@ -149,6 +152,7 @@ class OperationSettings:
     publishers_look_seconds: float = 0.01
     settle_entries: int = 2000
     max_records: int = 512
+    release_wait_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +207,7 @@ class OperationContext:
         opened_here: ids of journals opened by this process; any other open journal is a dead process's and
             is recovered (R8).
         published: what clients were told last (R20).
+        readers: consumers of its ordered subscriptions.
     """
 
     topic: TopicName
@@ -216,6 +221,14 @@ class OperationContext:
     term: int
     opened_here: set[str]
     published: Published
+    readers: Readers
+
+    @property
+    def subscriptions(self) -> Mapping[str, DeclaredSubscription]:
+        """Declared subscriptions, and those that somebody asked for besides (R16, R32)."""
+        recorded = self.store.state.subscriptions
+        kept = {name: DeclaredSubscription(entry.latest) for name, entry in recorded.items() if entry.is_kept}
+        return {**kept, **self.intent.subscriptions}
 
     def timestamp(self) -> str:
         """Now, as RFC 3339 with seconds."""

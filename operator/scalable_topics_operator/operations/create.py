@@ -22,8 +22,6 @@ from scalable_topics_operator.operations.journal import (
     Request,
     Result,
     Step,
-    SubscriptionPhase,
-    SubscriptionState,
     TopicState,
     new_operation_id,
     operation_segments,
@@ -32,6 +30,7 @@ from scalable_topics_operator.operations.protocols import FoundSegment, NameStat
 from scalable_topics_operator.operations.rebuild import Rebuilt, Witness, next_unused_id, outdated, rebuild
 from scalable_topics_operator.operations.reshape import create_children
 from scalable_topics_operator.operations.seal import seal_segment
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 
 
 class NameRefused(BackendRefused):

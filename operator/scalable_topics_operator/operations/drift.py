@@ -13,7 +13,7 @@ from scalable_topics.layout import Segment, SegmentLayout
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.create import require_claim
 from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
-from scalable_topics_operator.operations.journal import Request, SubscriptionPhase
+from scalable_topics_operator.operations.journal import Request
 from scalable_topics_operator.operations.protocols import (
     FoundSegment,
     Position,
@@ -23,6 +23,7 @@ from scalable_topics_operator.operations.protocols import (
 )
 from scalable_topics_operator.operations.reshape import open_reshape
 from scalable_topics_operator.operations.seal import seal_segment
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,7 @@ def _subscriptions(
 ) -> frozenset[str]:
     """Subscriptions that count: declared, or found on an active segment (R16)."""
     seen = [look for segment in layout.active if (look := looks[segment.segment_id]) is not None]
-    found = frozenset(ctx.intent.subscriptions).union(*(look.counting for look in seen))
+    found = frozenset(ctx.subscriptions).union(*(look.counting for look in seen))
     return found - ctx.store.state.not_discovered
 
 

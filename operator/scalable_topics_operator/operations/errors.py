@@ -45,3 +45,29 @@ class NameTaken(BackendRefused):
 
 class ClientsAttached(BackendRefused):
     """A topic or cursor cannot be deleted because clients are connected to it."""
+
+
+class RequestRefused(Exception):
+    """What somebody asked for cannot be done as things are.
+
+    Args:
+        reason: why, in one CamelCase word.
+        message: why and what to do, for people.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class NotYet(Exception):
+    """An operation waits for somebody else, and an event will tell of it.
+
+    Args:
+        message: what it waits for.
+        retry_seconds: when to look again if no event comes.
+    """
+
+    def __init__(self, message: str, retry_seconds: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds

@@ -14,6 +14,7 @@ from typing import Any
 
 from scalable_topics.layout import HashRange, PlannedSegment, SegmentLayout, from_record, to_record
 from scalable_topics_operator.autoscale.clocks import Clocks
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 
 ACTIONS_KEPT = 20
 
@@ -27,12 +28,15 @@ class OperationKind(StrEnum):
     REBUCKET = "Rebucket"
     PRUNE = "Prune"
     DELETE = "Delete"
+    SEEK = "Seek"
+    SKIP_ALL = "SkipAll"
 
 
 class Step(StrEnum):
     """The journaled step whose side effects may have begun (R8).
 
-    `SEALING` is the point of no return: recovery rolls back before it and goes only forward from it on.
+    `SEALING` is the point of no return: recovery rolls back before it and goes only forward from it on. What moves the
+    cursors of a subscription has none: it goes forward from wherever it is (R18).
     """
 
     CREATING = "Creating"
@@ -40,6 +44,8 @@ class Step(StrEnum):
     SEALING = "Sealing"
     ROLLING_BACK = "RollingBack"
     DELETING = "Deleting"
+    RELEASING = "Releasing"
+    MOVING = "Moving"
 
 
 class Result(StrEnum):
@@ -79,7 +85,7 @@ class Operation:
         term: leadership term under which the journal was opened (R5).
         parents: segments it seals.
         children: segments it makes, with the ids chosen at opening; commits use these, never new ones.
-        subscriptions: cursors every child gets.
+        subscriptions: cursors every child gets, or the subscription whose cursors are moved.
         started_at: RFC 3339.
         request: who asked.
         next_segment_id: first id not reserved once the journal was opened (R9).
@@ -88,6 +94,7 @@ class Operation:
         result: how it will have ended once it is rolled back, if it is being rolled back.
         message: why it is being rolled back.
         reason: why it was begun, where the operator did so by itself.
+        seek_to_ms: where the cursors are moved to, in milliseconds since 1970; None where it is no seek.
     """
 
     id: str
@@ -105,6 +112,7 @@ class Operation:
     result: Result | None = None
     message: str = ""
     reason: str = ""
+    seek_to_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The form in `status.operation`."""
@@ -138,6 +146,8 @@ class Operation:
             data["message"] = self.message
         if self.reason:
             data["reason"] = self.reason
+        if self.seek_to_ms is not None:
+            data["seekToMs"] = self.seek_to_ms
         return data
 
     @classmethod
@@ -167,7 +177,13 @@ class Operation:
             result=Result(data["result"]) if data.get("result") else None,
             message=data.get("message", ""),
             reason=data.get("reason", ""),
+            seek_to_ms=data.get("seekToMs"),
         )
+
+    @property
+    def moves_cursors(self) -> bool:
+        """Whether it moves the cursors of a subscription and leaves the layout alone."""
+        return self.kind in (OperationKind.SEEK, OperationKind.SKIP_ALL)
 
     def ended(self, result: Result, *, at: str, epoch: int, message: str = "") -> Action:
         """What the history keeps of it.
@@ -189,6 +205,7 @@ class Operation:
             request=self.request,
             message=message,
             reason=self.reason,
+            subscription=self.subscriptions[0] if self.moves_cursors else "",
         )
 
 
@@ -199,7 +216,7 @@ def new_operation_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One finished operation in the topic's history."""
+    """One finished operation in the topic's history; `subscription` is the one whose cursors it moved, if any."""
 
     id: str
     kind: str
@@ -211,6 +228,7 @@ class Action:
     request: Request
     message: str = ""
     reason: str = ""
+    subscription: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The form in `status.actions`."""
@@ -228,6 +246,8 @@ class Action:
             data["message"] = self.message
         if self.reason:
             data["reason"] = self.reason
+        if self.subscription:
+            data["subscription"] = self.subscription
         return data
 
     @classmethod
@@ -244,6 +264,7 @@ class Action:
             request=Request.from_json(data["request"]),
             message=data.get("message", ""),
             reason=data.get("reason", ""),
+            subscription=data.get("subscription", ""),
         )
 
 
@@ -256,34 +277,6 @@ class DeletingSegment:
     since_ms: int
 
 
-class SubscriptionPhase(StrEnum):
-    """Where a declared subscription stands."""
-
-    CREATING = "Creating"
-    ACTIVE = "Active"
-    DELETING = "Deleting"
-    CURSOR_LOST = "CursorLost"
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriptionState:
-    """A declared subscription as far as its cursors are made, kept or being deleted (R16).
-
-    Args:
-        name: of the subscription.
-        phase: where it stands.
-        latest: it started at the latest message.
-        delete_with_entry: its cursors are deleted when it is declared no more.
-        out_of_scope: segments that were sealed before it started at the latest message (R18).
-    """
-
-    name: str
-    phase: SubscriptionPhase
-    latest: bool
-    delete_with_entry: bool
-    out_of_scope: tuple[int, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class TopicState:
     """The part of a ScalableTopic's status that operations own.
@@ -292,7 +285,7 @@ class TopicState:
         layout: the record; None until the topic is created.
         operation: the open journal entry.
         deleting: pruned segments whose topics still exist.
-        subscriptions: declared subscriptions, by name.
+        subscriptions: declared subscriptions and requested ones, by name.
         actions: the last 20 finished operations, oldest first.
         incarnation: changes when the layout was rebuilt rather than evolved (R12).
         settled: for sealed segments that were left with producers in doubt, the last sequence id stored under each
@@ -344,16 +337,7 @@ def read_state(status: Mapping[str, Any]) -> TopicState:
         deleting=tuple(
             DeletingSegment(entry["id"], entry["topic"], entry["sinceMs"]) for entry in status.get("deleting", ())
         ),
-        subscriptions={
-            entry["name"]: SubscriptionState(
-                entry["name"],
-                SubscriptionPhase(entry["phase"]),
-                entry.get("initialPosition") == "Latest",
-                entry.get("deletionPolicy") == "Delete",
-                tuple(entry.get("outOfScope", ())),
-            )
-            for entry in status.get("subscriptions", ())
-        },
+        subscriptions={entry["name"]: SubscriptionState.from_json(entry) for entry in status.get("subscriptions", ())},
         actions=tuple(Action.from_json(entry) for entry in status.get("actions", ())),
         incarnation=status.get("incarnation", ""),
         settled={
@@ -376,7 +360,7 @@ def write_state(status: Mapping[str, Any], state: TopicState) -> dict[str, Any]:
             {"id": entry.segment_id, "topic": entry.topic, "sinceMs": entry.since_ms} for entry in state.deleting
         ]
     if state.subscriptions:
-        result["subscriptions"] = [_subscription_json(entry) for _, entry in sorted(state.subscriptions.items())]
+        result["subscriptions"] = [entry.to_json() for _, entry in sorted(state.subscriptions.items())]
     if state.actions:
         result["actions"] = [action.to_json() for action in state.actions]
     if state.incarnation:
@@ -389,18 +373,6 @@ def write_state(status: Mapping[str, Any], state: TopicState) -> dict[str, Any]:
     if clocks := state.clocks.to_json():
         result["clocks"] = clocks
     return result
-
-
-def _subscription_json(entry: SubscriptionState) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "name": entry.name,
-        "phase": entry.phase.value,
-        "initialPosition": "Latest" if entry.latest else "Earliest",
-        "deletionPolicy": "Delete" if entry.delete_with_entry else "Retain",
-    }
-    if entry.out_of_scope:
-        data["outOfScope"] = list(entry.out_of_scope)
-    return data
 
 
 def operation_segments(operation: Operation | None) -> Sequence[int]:

@@ -243,6 +243,13 @@ class FoundSegment:
     topic: str
 
 
+class Readers(Protocol):
+    """The consumers of a topic's ordered subscriptions (R18, R21)."""
+
+    def have_let_go(self, subscription: str) -> bool:
+        """Whether none of them reads a segment; they let go while the journal says that their cursors are moved."""
+
+
 class TopicBackend(Protocol):
     """One Pulsar cluster, seen as the keeper of scalable topics.
 
@@ -344,6 +351,14 @@ class TopicBackend(Protocol):
 
     async def delete_cursor(self, segment_topic: str, subscription: str, *, force: bool = False) -> None:
         """Delete one cursor; quiet when it or the topic is gone. Raises ClientsAttached unless `force`."""
+
+    async def skip_all(self, segment_topic: str, subscription: str) -> bool:
+        """Move one cursor behind the last entry; False if it or the topic is gone."""
+
+    async def seek(self, segment_topic: str, subscription: str, to_ms: int | None) -> bool:
+        """Move one cursor before the first message published at that time or later, in milliseconds since 1970; before
+        the first entry if None. Disconnects its consumers. False if it or the topic is gone.
+        """
 
     async def apply_policies(
         self, segment_topic: str, policies: SegmentPolicies, *, managed_before: frozenset[str]

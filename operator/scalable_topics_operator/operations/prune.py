@@ -115,7 +115,7 @@ async def find_prunable(ctx: OperationContext, segment_ids: Sequence[int] = ()) 
     chosen = tuple(segment_ids) or tuple(segment.segment_id for segment in layout.sealed)
     ancestors = {one: _ancestors(layout, one) for one in chosen}
     # A subscription made at latest may never have had a cursor on a sealed segment (R18): it counts where it has one.
-    declared = frozenset(name for name, entry in ctx.intent.subscriptions.items() if not entry.latest)
+    declared = frozenset(name for name, entry in ctx.subscriptions.items() if not entry.latest)
     declared -= ctx.store.state.not_discovered
     judged = sorted(set(chosen).union(*ancestors.values()))
     found = await concurrently(_judge(ctx, layout.segment(one), declared) for one in judged)

@@ -47,6 +47,22 @@ class PruneRequest:
     segment_ids: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SeekRequest:
+    """Move the cursors of a subscription to a time, in milliseconds since 1970."""
+
+    subscription: str
+    to_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkipAllRequest:
+    """Move the cursors of a subscription behind everything there is."""
+
+    subscription: str
+
+
+CursorRequest = SeekRequest | SkipAllRequest
 ReshapeRequest = SplitRequest | MergeRequest | RebucketRequest
 
 

@@ -175,7 +175,7 @@ async def discover_subscriptions(ctx: OperationContext, parents: list[Segment]) 
 
 
 def _counting(ctx: OperationContext, on_parents: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset(ctx.intent.subscriptions).union(*on_parents) - ctx.store.state.not_discovered
+    return frozenset(ctx.subscriptions).union(*on_parents) - ctx.store.state.not_discovered
 
 
 async def _seal_and_commit(ctx: OperationContext, operation: Operation) -> None:

@@ -1,20 +1,69 @@
-"""Declared subscriptions brought in line with `spec.subscriptions` (R16, R18)."""
+"""Subscriptions brought in line with what is declared, and with what is asked for besides (R16, R18, R32)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from scalable_topics.layout import Segment
 from scalable_topics_operator.operations.context import DeclaredSubscription, OperationContext, concurrently
-from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
-from scalable_topics_operator.operations.journal import SubscriptionPhase, SubscriptionState, TopicState
+from scalable_topics_operator.operations.errors import ClientsAttached, RequestRefused, TopicMissing
+from scalable_topics_operator.operations.journal import TopicState
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionWish:
+    """What somebody asks of a subscription besides what is declared (R32).
+
+    Args:
+        name: of the subscription.
+        deletes: it is to go; else it is to be there.
+        latest: if it is new, it starts at the latest message.
+        forced: it goes although consumers are attached.
+    """
+
+    name: str
+    deletes: bool = False
+    latest: bool = False
+    forced: bool = False
+
+
+async def record_wish(ctx: OperationContext, wish: SubscriptionWish) -> None:
+    """Record what is to become of a subscription; `settle_subscriptions` does it. Raises RequestRefused."""
+    entry = ctx.store.state.subscriptions.get(wish.name)
+    wanted = _wished_away(ctx, wish, entry) if wish.deletes else _wished_for(wish, entry)
+    if wanted != entry:
+        await _record(ctx, wanted)
+
+
+def _wished_for(wish: SubscriptionWish, entry: SubscriptionState | None) -> SubscriptionState:
+    if entry is None:
+        return SubscriptionState(wish.name, SubscriptionPhase.CREATING, wish.latest, False, requested=True)
+    if entry.phase is SubscriptionPhase.DELETING:
+        raise RequestRefused("Deleting", f"subscription {wish.name} is being deleted; ask again once it is gone")
+    if entry.phase is SubscriptionPhase.CURSOR_LOST:
+        raise RequestRefused(
+            "CursorLost", f"subscription {wish.name} lost its cursor on some segments; delete it first"
+        )
+    return entry
+
+
+def _wished_away(ctx: OperationContext, wish: SubscriptionWish, entry: SubscriptionState | None) -> SubscriptionState:
+    declared = ctx.intent.subscriptions.get(wish.name)
+    if declared is not None and not declared.by_object:
+        raise RequestRefused(
+            "Declared",
+            f"subscription {wish.name} is in spec.subscriptions; remove it there, with deletionPolicy: Delete",
+        )
+    known = entry or SubscriptionState(wish.name, SubscriptionPhase.DELETING, False, False)
+    return replace(known, phase=SubscriptionPhase.DELETING, requested=True, forced=known.forced or wish.forced)
 
 
 def wanted_subscriptions(
     recorded: Mapping[str, SubscriptionState], declared: Mapping[str, DeclaredSubscription]
 ) -> dict[str, SubscriptionState]:
-    """The states that `spec.subscriptions` asks for, given the recorded ones. Pure.
+    """The states that declarations and requests ask for, given the recorded ones. Pure.
 
     A removed entry whose record says so turns to `Deleting`; other removed entries are only forgotten. A name
     still being deleted stays so, even if it was declared again: it is made anew once it is gone.
@@ -29,10 +78,9 @@ def wanted_subscriptions(
         if name in wanted:
             continue
         known = recorded.get(name)
-        phase = known.phase if known else SubscriptionPhase.CREATING
-        latest = known.latest if known else wish.latest
-        out_of_scope = known.out_of_scope if known else ()
-        wanted[name] = SubscriptionState(name, phase, latest, wish.delete_with_entry, out_of_scope)
+        if known is None:
+            known = SubscriptionState(name, SubscriptionPhase.CREATING, wish.latest, wish.delete_with_entry)
+        wanted[name] = replace(known, delete_with_entry=wish.delete_with_entry)
     return wanted
 
 
@@ -40,10 +88,11 @@ async def settle_subscriptions(ctx: OperationContext) -> None:
     """Make and delete cursors until the record agrees with the spec; what is to be done is recorded first (R8).
 
     At earliest a new subscription gets cursors on sealed segments too, at latest only on active ones (R18). One to
-    be deleted whose consumers are still attached is told of and stays `Deleting`: nothing else waits for it.
+    be deleted whose consumers are still attached is told of and stays `Deleting`: nothing else waits for it. One that
+    somebody asked to delete waits for the object to go that declares it (R32).
     Raises BackendError; the same call later goes on.
     """
-    wanted = wanted_subscriptions(ctx.store.state.subscriptions, ctx.intent.subscriptions)
+    wanted = wanted_subscriptions(ctx.store.state.subscriptions, ctx.subscriptions)
     if wanted != dict(ctx.store.state.subscriptions):
         await ctx.store.commit(_with_subscriptions(ctx.store.state, wanted))
     for entry in wanted.values():
@@ -51,7 +100,7 @@ async def settle_subscriptions(ctx: OperationContext) -> None:
             await _create_cursors(ctx, entry)
             skipped = tuple(one.segment_id for one in _segments(ctx) if not one.is_active) if entry.latest else ()
             await _record(ctx, replace(entry, phase=SubscriptionPhase.ACTIVE, out_of_scope=skipped))
-        elif entry.phase is SubscriptionPhase.DELETING:
+        elif entry.phase is SubscriptionPhase.DELETING and not _waits_for_object(ctx, entry):
             try:
                 await _delete_cursors(ctx, entry)
             except ClientsAttached as attached:
@@ -59,7 +108,7 @@ async def settle_subscriptions(ctx: OperationContext) -> None:
                 continue
             remaining = {name: kept for name, kept in ctx.store.state.subscriptions.items() if name != entry.name}
             await ctx.store.commit(_with_subscriptions(ctx.store.state, remaining))
-            if entry.name in ctx.intent.subscriptions:
+            if entry.name in ctx.subscriptions:
                 # Declared again while it was being deleted.
                 await settle_subscriptions(ctx)
                 return
@@ -80,9 +129,14 @@ async def _create_cursors(ctx: OperationContext, entry: SubscriptionState) -> No
 
 async def _delete_cursors(ctx: OperationContext, entry: SubscriptionState) -> None:
     await concurrently(
-        ctx.backend.delete_cursor(ctx.backend.segment_topic(ctx.topic, segment), entry.name)
+        ctx.backend.delete_cursor(ctx.backend.segment_topic(ctx.topic, segment), entry.name, force=entry.forced)
         for segment in _segments(ctx)
     )
+
+
+def _waits_for_object(ctx: OperationContext, entry: SubscriptionState) -> bool:
+    declared = ctx.intent.subscriptions.get(entry.name)
+    return entry.requested and declared is not None and declared.by_object
 
 
 async def _record(ctx: OperationContext, entry: SubscriptionState) -> None:

@@ -39,6 +39,18 @@ def secret_key(table: Table, path: str) -> None:
     table.pattern(path, SECRET_KEY, ["token", "ca.crt", "A_b-1"], ["", "a/b"])
 
 
+def subscription_name(table: Table, path: str) -> None:
+    """A subscription that applications may use."""
+    table.not_empty(path)
+    table.longest(path, 255)
+    table.rule(
+        path,
+        "names that start with __ or pulsar. are internal to the brokers and are not subscriptions",
+        ["billing", "a/b", "my__x", "pulsar-x"],
+        ["__compaction", "pulsar.dedup"],
+    )
+
+
 def pulsar_namespace(table: Table, path: str) -> None:
     """A Pulsar tenant and namespace."""
     table.longest(path, 255, lambda size: "acme/" + "n" * (size - 5))

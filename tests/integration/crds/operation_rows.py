@@ -11,6 +11,8 @@ _TABLE = Table("SegmentOperation")
 _SPLIT = {"segment": 0}
 _MERGE = {"segments": [0, 1]}
 _REBUCKET = {"segment": 0, "buckets": 8}
+_SEEK = {"subscription": "billing", "timestamp": "2026-01-01T00:00:00Z"}
+_SKIP_ALL = {"subscription": "billing"}
 
 
 def _spec(kind: str, **blocks: Any) -> dict[str, Any]:
@@ -25,6 +27,8 @@ _GOOD = [
     _spec("Prune", prune={}),
     _spec("Migrate"),
     _spec("Migrate", migrate={}),
+    _spec("Seek", seek=_SEEK),
+    _spec("SkipAll", skipAll=_SKIP_ALL),
 ]
 
 _TABLE.required("spec", "spec.scalableTopic", "spec.type")
@@ -39,6 +43,8 @@ for _kind, _block, _value in (
     ("Split", "split", _SPLIT),
     ("Merge", "merge", _MERGE),
     ("Rebucket", "rebucket", _REBUCKET),
+    ("Seek", "seek", _SEEK),
+    ("SkipAll", "skipAll", _SKIP_ALL),
 ):
     _TABLE.rule(
         "spec",
@@ -54,7 +60,7 @@ for _kind, _block in (("Prune", "prune"), ("Migrate", "migrate")):
         [_spec("Split", split=_SPLIT, **{_block: {}})],
     )
 common_rows.object_name(_TABLE, "spec.scalableTopic")
-_TABLE.one_of("spec.type", "Split", "Merge", "Rebucket", "Migrate", "Prune", accepted=["Split"])
+_TABLE.one_of("spec.type", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Seek", "SkipAll", accepted=["Split"])
 
 _TABLE.rule(
     "spec.split",
@@ -77,6 +83,19 @@ _TABLE.most_entries("spec.prune.segments", 512, int)
 _TABLE.unique("spec.prune.segments", [0, 1, 0])
 _TABLE.at_least("spec.prune.segments[]", 0)
 _TABLE.between("spec.ttlSecondsAfterFinished", 0, 31536000)
+
+for _block in ("seek", "skipAll"):
+    _TABLE.required(f"spec.{_block}.subscription")
+    common_rows.subscription_name(_TABLE, f"spec.{_block}.subscription")
+_TABLE.required("spec.seek.timestamp")
+_TABLE.time("spec.seek.timestamp")
+_TABLE.longest("spec.seek.timestamp", 40, lambda size: f"2026-01-01T00:00:00.{'0' * (size - 21)}Z")
+_TABLE.rule(
+    "spec.seek.timestamp",
+    "must not be before 1970",
+    ["1970-01-01T00:00:00Z", "2026-01-01T12:00:00.125+02:00"],
+    ["1969-12-31T23:59:59Z"],
+)
 
 common_rows.conditions(_TABLE)
 _TABLE.one_of("status.phase", "Pending", "Running", "Succeeded", "Failed")

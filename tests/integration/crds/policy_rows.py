@@ -16,7 +16,8 @@ _NAMESPACE: dict[str, Any] = {
     "pulsarNamespace": "acme/orders",
 }
 _TOPICS: dict[str, Any] = {"scope": "Topics", "selector": {"matchLabels": {"team": "shop"}}}
-_GOOD = [_CLUSTER, _NAMESPACE, _TOPICS, {"scope": "Topics", "selector": {}, "connectionRef": {"name": "main"}}]
+_TOPIC: dict[str, Any] = {"scope": "Topic", "topicRef": {"name": "orders"}}
+_GOOD = [_CLUSTER, _NAMESPACE, _TOPICS, _TOPIC, {"scope": "Topics", "selector": {}, "connectionRef": {"name": "main"}}]
 
 
 def _without(target: dict[str, Any], name: str) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def _without(target: dict[str, Any], name: str) -> dict[str, Any]:
 
 _TABLE.required("spec", _TARGET, f"{_TARGET}.scope", f"{_TARGET}.connectionRef.name")
 common_rows.knobs(_TABLE, "spec", {"target": _CLUSTER})
-_TABLE.one_of(f"{_TARGET}.scope", "Cluster", "PulsarNamespace", "Topics", accepted=["PulsarNamespace"])
+_TABLE.one_of(f"{_TARGET}.scope", "Cluster", "PulsarNamespace", "Topics", "Topic", accepted=["PulsarNamespace"])
 _TABLE.rule(
     _TARGET,
     "connectionRef is needed for the scopes Cluster and PulsarNamespace",
@@ -48,7 +49,19 @@ _TABLE.rule(
     _GOOD,
     [_without(_TOPICS, "selector"), {**_CLUSTER, "selector": {}}, {**_NAMESPACE, "selector": {}}],
 )
+_TABLE.rule(
+    _TARGET,
+    "topicRef is needed for the scope Topic and not allowed otherwise",
+    _GOOD,
+    [
+        _without(_TOPIC, "topicRef"),
+        {**_CLUSTER, "topicRef": {"name": "orders"}},
+        {**_TOPICS, "topicRef": {"name": "a"}},
+    ],
+)
+_TABLE.required(f"{_TARGET}.topicRef.name")
 common_rows.object_name(_TABLE, f"{_TARGET}.connectionRef.name")
+common_rows.object_name(_TABLE, f"{_TARGET}.topicRef.name")
 common_rows.pulsar_namespace(_TABLE, f"{_TARGET}.pulsarNamespace")
 
 _EXPRESSIONS = f"{_TARGET}.selector.matchExpressions"

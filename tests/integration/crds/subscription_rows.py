@@ -10,7 +10,6 @@ from tests.integration.crds.rows import Table
 _TABLE = Table("ScalableTopicSubscription")
 _STREAM: dict[str, Any] = {"scalableTopic": "orders", "subscription": "billing", "type": "Stream"}
 _CHECKPOINT: dict[str, Any] = {**_STREAM, "type": "Checkpoint", "group": "nightly"}
-_INTERNAL = "names that start with __ or pulsar. are internal to the brokers and are not subscriptions"
 
 _TABLE.required("spec", "spec.scalableTopic", "spec.subscription", "spec.type")
 _TABLE.fixed(
@@ -26,9 +25,7 @@ _TABLE.rule(
     [{**_STREAM, "group": "nightly"}, {**_STREAM, "type": "Checkpoint"}],
 )
 common_rows.object_name(_TABLE, "spec.scalableTopic")
-_TABLE.not_empty("spec.subscription")
-_TABLE.longest("spec.subscription", 255)
-_TABLE.rule("spec.subscription", _INTERNAL, ["billing", "my__x"], ["__compaction", "pulsar.dedup"])
+common_rows.subscription_name(_TABLE, "spec.subscription")
 _TABLE.one_of("spec.type", "Stream", "Checkpoint", accepted=["Stream"])
 _TABLE.not_empty("spec.group")
 _TABLE.longest("spec.group", 255)

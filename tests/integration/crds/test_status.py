@@ -17,12 +17,11 @@ from scalable_topics_operator.operations.journal import (
     Request,
     Result,
     Step,
-    SubscriptionPhase,
-    SubscriptionState,
     TopicState,
     read_state,
     write_state,
 )
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from tests.integration.crds.objects import Objects
 from tests.unit.api.manifests import SPECS, STATUSES
 

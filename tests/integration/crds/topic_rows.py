@@ -91,15 +91,10 @@ _TABLE.between("spec.bucketBudget", 1, 1024)
 _TABLE.fixed("spec.bucketBudget", "counts at creation only and cannot be changed", 8, 4)
 
 _SUBSCRIPTIONS = "spec.subscriptions"
-_INTERNAL = "names that start with __ or pulsar. are internal to the brokers and are not subscriptions"
 _TABLE.most_entries(_SUBSCRIPTIONS, 256, lambda index: {"name": f"subscription-{index}"})
 _TABLE.unique(_SUBSCRIPTIONS, [{"name": "a"}, {"name": "b"}, {"name": "a", "initialPosition": "Latest"}], "name")
 _TABLE.required(f"{_SUBSCRIPTIONS}[].name")
-_TABLE.not_empty(f"{_SUBSCRIPTIONS}[].name")
-_TABLE.longest(f"{_SUBSCRIPTIONS}[].name", 255)
-_TABLE.rule(
-    f"{_SUBSCRIPTIONS}[].name", _INTERNAL, ["billing", "a/b", "my__x", "pulsar-x"], ["__compaction", "pulsar.dedup"]
-)
+common_rows.subscription_name(_TABLE, f"{_SUBSCRIPTIONS}[].name")
 _TABLE.one_of(f"{_SUBSCRIPTIONS}[].initialPosition", "Earliest", "Latest")
 _TABLE.one_of(f"{_SUBSCRIPTIONS}[].deletionPolicy", "Retain", "Delete")
 

@@ -186,6 +186,8 @@ SPECS: Mapping[str, tuple[Manifest, ...]] = {
         _operation("Prune"),
         _operation("Migrate", migrate={"force": True}),
         _operation("Migrate"),
+        _operation("Seek", seek={"subscription": "billing", "timestamp": "2026-11-27T10:00:00Z"}),
+        _operation("SkipAll", skipAll={"subscription": "billing"}),
     ),
     "SegmentAutoScalePolicy": (
         _POLICY,
@@ -203,6 +205,7 @@ SPECS: Mapping[str, tuple[Manifest, ...]] = {
                 },
             },
         },
+        {**KNOBS, "target": {"scope": "Topic", "topicRef": {"name": "orders"}}},
     ),
     "ScalableTopicSubscription": (
         _STREAM,
@@ -274,6 +277,7 @@ STATUSES: Mapping[str, Manifest] = {
             "subscriptions": ["billing"],
             "nextSegmentId": 5,
             "announcements": 2,
+            "seekToMs": 1764237600000,
             "inDoubt": ["payments-1"],
             "startedAt": "2026-11-27T10:00:00Z",
             "request": _REQUEST,
@@ -299,6 +303,8 @@ STATUSES: Mapping[str, Manifest] = {
                 "initialPosition": "Latest",
                 "deletionPolicy": "Delete",
                 "outOfScope": [0],
+                "requested": True,
+                "forced": True,
             }
         ],
         "managedPolicies": ["message_ttl_seconds"],
@@ -314,6 +320,7 @@ STATUSES: Mapping[str, Manifest] = {
                 "result": "Succeeded",
                 "message": "by hand",
                 "reason": "cold: segments 1 and 2 are at 0 % of a split threshold together",
+                "subscription": "billing",
                 "request": _REQUEST,
             }
         ],
@@ -326,6 +333,7 @@ STATUSES: Mapping[str, Manifest] = {
         "step": "Sealing",
         "operationId": "a1b2",
         "message": "split 1 into 3 and 4",
+        "reason": "BrokerRefused",
         "conditions": CONDITIONS,
         "plan": {
             "parents": [{"id": 1, "range": "0000-7fff"}],

@@ -20,14 +20,13 @@ from scalable_topics_operator.operations.journal import (
     Request,
     Result,
     Step,
-    SubscriptionPhase,
-    SubscriptionState,
     TopicState,
     new_operation_id,
     operation_segments,
     read_state,
     write_state,
 )
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from tests.unit.layout.strategies import hash_ranges, layouts, unhurried, unknown_fields
 from tests.unit.operations.builders import REQUEST, split_layout
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from scalable_topics_operator.operations.context import DeclaredSubscription
-from scalable_topics_operator.operations.journal import SubscriptionPhase, SubscriptionState
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from scalable_topics_operator.operations.subscriptions import wanted_subscriptions
 
 KEPT = DeclaredSubscription()
@@ -20,6 +22,7 @@ def _state(phase: SubscriptionPhase, *, latest: bool = False, delete_with_entry:
 CREATING = _state(SubscriptionPhase.CREATING)
 ACTIVE = _state(SubscriptionPhase.ACTIVE)
 LOST = _state(SubscriptionPhase.CURSOR_LOST)
+ASKED_FOR = replace(ACTIVE, requested=True)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,7 @@ LOST = _state(SubscriptionPhase.CURSOR_LOST)
         ),
         pytest.param(LOST, KEPT, LOST, id="R17: a lost cursor is not silently made again"),
         pytest.param(ACTIVE, None, None, id="R16: a removed entry is only forgotten"),
+        pytest.param(ASKED_FOR, KEPT, ASKED_FOR, id="R32: it is declared besides"),
         pytest.param(
             _state(SubscriptionPhase.ACTIVE, delete_with_entry=True),
             None,

@@ -125,6 +125,22 @@ class TopicApi:
         )
         return answer.status != 404
 
+    async def move_to_time(self, topic: str, subscription: str, to_ms: int) -> bool:
+        """Move a cursor before the first message published at a time or later, in milliseconds since 1970; False if
+        there is none. Disconnects its consumers.
+        """
+        answer = await self._send_about_subscription(
+            "reset-cursor-to-time", "POST", topic, subscription, "resetcursor", str(to_ms), allow=frozenset({404})
+        )
+        return answer.status != 404
+
+    async def skip_all(self, topic: str, subscription: str) -> bool:
+        """Move a cursor behind the last entry; False if there is none."""
+        answer = await self._send_about_subscription(
+            "skip-all", "POST", topic, subscription, "skip_all", allow=frozenset({404})
+        )
+        return answer.status != 404
+
     async def delete_subscription(self, topic: str, subscription: str, *, force: bool = False) -> bool:
         """Delete a cursor; False if there was none. Raises ClientsAttached, TopicMissing."""
         answer = await self._send_about_subscription(

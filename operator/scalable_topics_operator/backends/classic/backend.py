@@ -178,6 +178,22 @@ class ClassicBackend:
         except (TopicMissing, NamespaceMissing):
             return
 
+    async def skip_all(self, segment_topic: str, subscription: str) -> bool:
+        """Move one cursor behind the last entry; False if it or the topic is gone."""
+        try:
+            return await self._admin.topics.skip_all(segment_topic, subscription)
+        except (TopicMissing, NamespaceMissing):
+            return False
+
+    async def seek(self, segment_topic: str, subscription: str, to_ms: int | None) -> bool:
+        """Move one cursor to a time, or to the first entry; False if it or the topic is gone."""
+        try:
+            if to_ms is None:
+                return await self._admin.topics.move_to_earliest(segment_topic, subscription)
+            return await self._admin.topics.move_to_time(segment_topic, subscription, to_ms)
+        except (TopicMissing, NamespaceMissing):
+            return False
+
     async def apply_policies(
         self, segment_topic: str, policies: SegmentPolicies, *, managed_before: frozenset[str]
     ) -> frozenset[str]:
