@@ -45,10 +45,12 @@ from scalable_topics_operator.controllers.topic_views import LeaderViews
 from scalable_topics_operator.controllers.topic_work import (
     BY_CONNECTION,
     BY_NAME,
+    BY_PULSAR_NAMESPACE,
     TopicWorkMaker,
     backend_of,
     canonical_topic,
     connection_of,
+    pulsar_namespace,
 )
 from scalable_topics_operator.controllers.watched_fleet import WatchedFleet
 from scalable_topics_operator.controllers.watching import make_registry, watch
@@ -58,6 +60,7 @@ from scalable_topics_operator.gateway.parts import RouteMaker
 from scalable_topics_operator.gateway.peer_client import PeerClient
 from scalable_topics_operator.gateway.peer_load import OwnLoads, PeerLoads
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
+from scalable_topics_operator.gateway.rest import RestSources, rest_routes
 from scalable_topics_operator.gateway.server import Gateway, load_certificate
 from scalable_topics_operator.gateway.session_places import SessionLimits
 from scalable_topics_operator.load.pipeline_runners import make_runners
@@ -103,6 +106,7 @@ class OperatorProcess:
         self._probes: WorkQueue[ObjectKey] = WorkQueue()
         self._cache = ObjectCache()
         self._cache.add_index(BY_NAME, TOPICS, canonical_topic)
+        self._cache.add_index(BY_PULSAR_NAMESPACE, TOPICS, pulsar_namespace)
         self._cache.add_index(BY_CONNECTION, TOPICS, lambda body: str(connection_of(body)))
         self._cache.add_index(BY_TOPIC, SEGMENT_OPERATIONS, topic_of_operation)
         self._cache.add_index(SUBSCRIPTIONS_BY_TOPIC, SUBSCRIPTIONS, topic_text)
@@ -114,6 +118,7 @@ class OperatorProcess:
         self._shards = ShardWork(self._fleet, self._metrics, settings.lease.lease_seconds)
         self._topics: TopicReconciler | None = None
         self._coordinator: Coordinator | None = None
+        self._wishes: SubscriptionWishes | None = None
         self._names: dict[ObjectKey, str] = {}
         self._identity = f"{platform.node()}-{uuid.uuid4().hex[:8]}"
         self.consumers = ConsumerCounts(self._decide_soon)
@@ -161,13 +166,10 @@ class OperatorProcess:
                     connections=connections,
                     leaders=self._shards,
                     transport=transport,
-                    peer_token=peer_token,
                     metrics=self._metrics,
-                    views=self.views,
-                    load=OwnLoads(loads),
-                    more=(self._consumer_sessions(kube),),
                     hold_seconds=settings.operations.hold_seconds,
                     limits=SessionLimits(settings.gateway_sessions, settings.gateway_sessions_per_caller),
+                    routes=(self._rest(kube, connections, loads, peer_token), self._consumer_sessions(kube)),
                 )
                 orphans = OrphanWatch(
                     kube,
@@ -208,6 +210,24 @@ class OperatorProcess:
         assert self._coordinator is not None
         sessions = ConsumerSessions(kube, self._cache, self._coordinator, self._shards.run, self._queue.add)
         return lambda parts: ConsumerSessionRoutes(parts, sessions).routes()
+
+    def _rest(
+        self, kube: KubeClient, connections: ConnectionController, loads: LoadWatch, peer_token: str
+    ) -> RouteMaker:
+        assert self._wishes is not None
+        sources = RestSources(
+            kube=kube,
+            cache=self._cache,
+            connections=connections,
+            book=self._book,
+            wishes=self._wishes,
+            peer_token=peer_token,
+            views=self.views,
+            load=OwnLoads(loads),
+            writes=self._settings.gateway_writes,
+            namespaces=self._settings.namespaces,
+        )
+        return partial(rest_routes, sources)
 
     def _make_pipelines(
         self, kube: KubeClient, connections: ConnectionController, installation: Installation
@@ -256,9 +276,9 @@ class OperatorProcess:
             self._settings.auto_scale_interval_seconds,
             self._settings.operations.max_records,
         )
-        self.wishes = SubscriptionWishes(kube, self._cache, self._queue.add)
+        self._wishes = SubscriptionWishes(kube, self._cache, self._queue.add)
         self._topics = TopicReconciler(
-            kube, self._cache, events, self._metrics, maker, operations, scaler, self.wishes, self._settings.times
+            kube, self._cache, events, self._metrics, maker, operations, scaler, self._wishes, self._settings.times
         )
         self.views = LeaderViews(self._cache, maker, self._topics.memories.get, self.consumers)
         return {

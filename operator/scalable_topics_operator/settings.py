@@ -45,6 +45,7 @@ class OperatorSettings:
         gateway_address: host and port at which other replicas reach it; where it listens, if empty.
         gateway_tls_cert: PEM file of its certificate; empty for plain HTTP.
         gateway_tls_key: PEM file of the certificate's key.
+        gateway_writes: whether callers of the admin REST may write, as themselves.
         sessions: how long ordered consumers are waited for.
         gateway_sessions: WebSocket sessions that one replica serves at most.
         gateway_sessions_per_caller: of them, those of one caller.
@@ -73,6 +74,7 @@ class OperatorSettings:
     gateway_address: str = ""
     gateway_tls_cert: str = ""
     gateway_tls_key: str = ""
+    gateway_writes: bool = True
     sessions: SessionTimes = field(default_factory=SessionTimes)
     gateway_sessions: int = 20_000
     gateway_sessions_per_caller: int = 1_000
@@ -195,6 +197,12 @@ FLAGS = (
     Flag("gateway-sessions", "20000", _sessions, "WebSocket sessions that one replica serves at most"),
     Flag("gateway-sessions-per-caller", "1000", _sessions, "of them, those of one caller"),
     Flag(
+        "gateway-writes",
+        "true",
+        _switch,
+        "whether callers of the admin REST may write; the operator impersonates them at the API server",
+    ),
+    Flag(
         "consumer-session-grace-seconds",
         "60",
         _positive,
@@ -262,6 +270,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os
         gateway_address=options.gateway_address,
         gateway_tls_cert=options.gateway_tls_cert,
         gateway_tls_key=options.gateway_tls_key,
+        gateway_writes=options.gateway_writes,
         sessions=SessionTimes(options.consumer_session_grace_seconds, options.handover_seconds),
         gateway_sessions=options.gateway_sessions,
         gateway_sessions_per_caller=options.gateway_sessions_per_caller,

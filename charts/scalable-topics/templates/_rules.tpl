@@ -18,10 +18,10 @@
 - apiGroups: [scalabletopics.io]
   resources: [segmentoperations]
   verbs: [delete]
-# Ordered consumers that register make one.
+# Ordered consumers that register make one; it goes with a subscription that somebody asks to delete.
 - apiGroups: [scalabletopics.io]
   resources: [scalabletopicsubscriptions]
-  verbs: [create]
+  verbs: [create, delete]
 # What connections prove themselves with, by names that they give.
 - apiGroups: [""]
   resources: [secrets]

@@ -7,6 +7,7 @@ version to the status subresource; the compare-and-swap of R39 needs one.
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import logging
 import math
@@ -17,7 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import aiohttp
+from multidict import CIMultiDict
 
+from scalable_topics_operator.cluster.caller import Caller, Headers, impersonation_headers
 from scalable_topics_operator.cluster.kube_errors import (
     KubeConflict,
     KubeError,
@@ -107,6 +110,7 @@ class KubeClient:
         self._manager = manager
         self._timeout_seconds = timeout_seconds
         self._tries = tries
+        self._impersonation: Headers = ()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -121,6 +125,15 @@ class KubeClient:
     async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
+
+    def acting_as(self, caller: Caller) -> KubeClient:
+        """This client for calls that the API server judges and records as another user's (R32).
+
+        It lives as long as this one. Raises ValueError for a user who cannot be named in headers.
+        """
+        acting = copy.copy(self)
+        acting._impersonation = impersonation_headers(caller)
+        return acting
 
     @property
     def default_namespace(self) -> str:
@@ -211,14 +224,18 @@ class KubeClient:
         *,
         uid: str | None = None,
         propagation: str = "Background",
+        dry_run: bool = False,
     ) -> None:
         """Delete an object, only if its uid is the given one; quiet when it is gone.
 
-        With propagation `Foreground` it stays, marked, until what it owns is gone.
+        With propagation `Foreground` it stays, marked, until what it owns is gone. A dry run only finds out whether it
+        could be deleted.
         """
         body: Body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if uid:
             body["preconditions"] = {"uid": uid}
+        if dry_run:
+            body["dryRun"] = ["All"]
         try:
             await self._call(
                 "DELETE",
@@ -269,7 +286,8 @@ class KubeClient:
         timeout_seconds = seconds_to_act(time.monotonic(), self._timeout_seconds)
         if not timeout_seconds:
             raise KubeUnavailable(what, 0, "nothing was sent: another replica may lead this object by now")
-        headers = {"Accept": "application/json", **self._endpoint.headers}
+        headers = CIMultiDict({"Accept": "application/json", **self._endpoint.headers})
+        headers.extend(self._impersonation)
         data = None
         if body is not None:
             headers["Content-Type"] = content_type

@@ -7,6 +7,8 @@ from scalable_topics_operator.cluster.kube_client import Resource
 GROUP = "scalabletopics.io"
 VERSION = "v1alpha1"
 FINALIZER = f"{GROUP}/topic"
+FORCE_DELETE_ANNOTATION = f"{GROUP}/force-delete"
+"""Of a ScalableTopic that is deleted although clients are attached, if it says `true`."""
 
 CONNECTIONS = Resource(GROUP, VERSION, "scalabletopicconnections", "ScalableTopicConnection")
 TOPICS = Resource(GROUP, VERSION, "scalabletopics", "ScalableTopic")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
+from scalable_topics_operator.cluster.caller import Caller
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource
 
 AUDIENCE = "scalable-topics"
@@ -14,23 +11,6 @@ AUDIENCE = "scalable-topics"
 TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview")
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """A user as Kubernetes knows one.
-
-    Args:
-        name: of the user, such as `system:serviceaccount:demo:dashboard`.
-        uid: of the user, if there is one.
-        groups: it is in.
-        extra: what else its authenticator knows.
-    """
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def review_token(kube: KubeClient, token: str) -> Caller | None:
@@ -47,7 +27,10 @@ async def review_token(kube: KubeClient, token: str) -> Caller | None:
 async def review_access(
     kube: KubeClient, caller: Caller, verb: str, resource: Resource, namespace: str, name: str
 ) -> bool:
-    """Whether a caller may do something with one object. Raises KubeError."""
+    """Whether a caller may do something with one object, or with any of a namespace if no name is given.
+
+    Raises KubeError.
+    """
     spec: Body = {
         "user": caller.name,
         "uid": caller.uid,

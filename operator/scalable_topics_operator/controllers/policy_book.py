@@ -106,6 +106,10 @@ class PolicyBook:
             known = self._shared[group] = resolve((*self._defaults, *(policy.level for policy in group)))
         return known
 
+    def resolved(self, levels: Sequence[Level]) -> EffectivePolicy:
+        """What some levels come to over the operator's own knobs."""
+        return resolve((*self._defaults, *levels))
+
     def policy(self, key: ObjectKey) -> ParsedPolicy | None:
         """A policy by its key; None if there is none. Raises InvalidKnobs if it cannot be read and is ignored."""
         entry = self._page(key.namespace).entries.get(key)

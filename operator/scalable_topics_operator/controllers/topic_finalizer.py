@@ -8,7 +8,7 @@ from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeNotFound
 from scalable_topics_operator.cluster.object_key import ObjectKey
-from scalable_topics_operator.cluster.resources import FINALIZER, TOPICS
+from scalable_topics_operator.cluster.resources import FINALIZER, FORCE_DELETE_ANNOTATION, TOPICS
 from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.object_cache import ObjectCache
@@ -83,8 +83,9 @@ class TopicFinalizer:
 
     async def _delete(self, work: TopicWork, store: StatusStore) -> float | None:
         """Delete the topic; answers when to try again, in seconds, if it is still there."""
+        annotations = store.body["metadata"].get("annotations") or {}
         try:
-            await delete_topic(work.ctx, work.request)
+            await delete_topic(work.ctx, work.request, force=annotations.get(FORCE_DELETE_ANNOTATION) == "true")
         except NamespaceMissing:
             # What was in it is gone with it.
             return None

@@ -38,6 +38,7 @@ from scalable_topics_operator.telemetry.metrics import Metrics
 
 BY_NAME = "topics-by-name"
 BY_CONNECTION = "topics-by-connection"
+BY_PULSAR_NAMESPACE = "topics-by-pulsar-namespace"
 
 
 class Stuck(Exception):
@@ -114,6 +115,14 @@ def canonical_topic(body: Body) -> str | None:
     """Index function: the canonical name of a ScalableTopic's topic."""
     try:
         return str(TopicName.parse(body["spec"]["topic"]))
+    except LayoutError:
+        return None
+
+
+def pulsar_namespace(body: Body) -> str | None:
+    """Index function: `tenant/namespace` of a ScalableTopic's topic."""
+    try:
+        return TopicName.parse(body["spec"]["topic"]).pulsar_namespace
     except LayoutError:
         return None
 

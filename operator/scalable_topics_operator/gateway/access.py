@@ -10,14 +10,15 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.caller import Caller
+from scalable_topics_operator.cluster.kube_client import KubeClient, Resource
 from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.object_key import ObjectKey
-from scalable_topics_operator.cluster.resources import TOPICS
-from scalable_topics_operator.cluster.reviews import AUDIENCE, Caller, review_access, review_token
+from scalable_topics_operator.cluster.resources import POLICIES, SEGMENT_OPERATIONS, SUBSCRIPTIONS, TOPICS
+from scalable_topics_operator.cluster.reviews import AUDIENCE, review_access, review_token
 from scalable_topics_operator.gateway.pulsar_tokens import PulsarTokens
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.review_cache import ReviewCache
@@ -39,6 +40,7 @@ _REVIEW_SECONDS = 1.5
 _REVIEWS_AT_A_TIME = 8
 _BEARER, _PULSAR = "bearer", "pulsar"
 _PULSAR_VERBS = frozenset({LOOKUP, CONSUME})
+_RESOURCES: Mapping[str, Resource] = {one.plural: one for one in (TOPICS, SUBSCRIPTIONS, SEGMENT_OPERATIONS, POLICIES)}
 
 
 class Access:
@@ -56,7 +58,7 @@ class Access:
         self._salt = secrets.token_bytes(32)
         self._reviews = asyncio.Semaphore(_REVIEWS_AT_A_TIME)
         self._callers: ReviewCache[bytes, Caller | None] = ReviewCache(lambda one: one is not None, monotonic=monotonic)
-        self._rights: ReviewCache[tuple[bytes, str, str, str], bool] = ReviewCache(bool, monotonic=monotonic)
+        self._rights: ReviewCache[tuple[bytes, str, ObjectKey], bool] = ReviewCache(bool, monotonic=monotonic)
 
     async def recognize(self, authorization: str | None, verb: str) -> None:
         """Make sure that a caller may be somebody, before anything is told of topics.
@@ -74,12 +76,12 @@ class Access:
     async def require(
         self, authorization: str | None, verb: str, key: ObjectKey, *, granted_within_seconds: float = math.inf
     ) -> str:
-        """Make sure that a caller may do something with a ScalableTopic; answers by what that one is counted.
+        """Make sure that a caller may do something with an object; answers by what that one is counted.
 
         Args:
             authorization: the header.
-            verb: an ordinary one, `lookup`, `consume` or `produce`.
-            key: of the object.
+            verb: an ordinary one, or on a ScalableTopic `lookup`, `consume` or `produce`.
+            key: of the object; without a name it stands for all of its kind in the namespace.
             granted_within_seconds: how old a good answer may be that was given before.
 
         Raises Refusal: 401, 403, 503.
@@ -88,26 +90,42 @@ class Access:
         if token is not None:
             return await self._require_of_pulsar(token, verb, key, granted_within_seconds)
         fingerprint, caller = await self._caller(authorization, granted_within_seconds)
-        allowed = await self._rights.get(
-            (fingerprint, verb, key.namespace, key.name),
-            lambda: self._ask(
-                "access", lambda: review_access(self._kube, caller, verb, TOPICS, key.namespace, key.name)
-            ),
-            granted_within_seconds=granted_within_seconds,
-        )
-        if not allowed:
+        if not await self._may(fingerprint, caller, verb, key, granted_within_seconds):
+            resource = _RESOURCES[key.plural]
+            what = str(key) if key.name else f"{key.plural} in namespace {key.namespace}"
             raise Refusal(
                 403,
-                f"{caller.name} lacks the right to {verb} {key}; bind a Role with verb {verb} on "
-                f"{TOPICS.plural}.{TOPICS.group} in namespace {key.namespace}",
+                f"{caller.name} lacks the right to {verb} {what}; bind a Role with verb {verb} on "
+                f"{resource.plural}.{resource.group} in namespace {key.namespace}",
             )
         return f"user {caller.name}"
+
+    async def allows(self, authorization: str | None, verb: str, key: ObjectKey) -> bool:
+        """Whether the bearer of a Kubernetes token may do something, as for `require`. Raises Refusal: 401, 503."""
+        fingerprint, caller = await self._caller(authorization, math.inf)
+        return await self._may(fingerprint, caller, verb, key, math.inf)
+
+    async def caller(self, authorization: str | None) -> Caller:
+        """Whose token of Kubernetes a header carries. Raises Refusal: 401, 503."""
+        return (await self._caller(authorization, math.inf))[1]
 
     async def close(self) -> None:
         """Give up reviews under way."""
         await self._callers.close()
         await self._rights.close()
         await self._pulsar.close()
+
+    async def _may(
+        self, fingerprint: bytes, caller: Caller, verb: str, key: ObjectKey, granted_within_seconds: float
+    ) -> bool:
+        resource = _RESOURCES[key.plural]
+        return await self._rights.get(
+            (fingerprint, verb, key),
+            lambda: self._ask(
+                "access", lambda: review_access(self._kube, caller, verb, resource, key.namespace, key.name)
+            ),
+            granted_within_seconds=granted_within_seconds,
+        )
 
     async def _caller(self, authorization: str | None, granted_within_seconds: float) -> tuple[bytes, Caller]:
         token = bearer_token(authorization)

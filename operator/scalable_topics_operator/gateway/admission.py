@@ -10,11 +10,11 @@ from aiohttp import web
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.gateway.access import UNFOUND_FOR_TOKEN, Access, pulsar_token
+from scalable_topics_operator.gateway.common_parameters import TOPIC_PATH
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.topic_directory import TopicDirectory, Unfound
 
-TOPIC_PATH = "/admin/v2/scalable/{tenant}/{namespace}/{topic}"
-"""With which the path of every route begins that `Admission.admit` lets in."""
+__all__ = ["TOPIC_PATH", "Admission", "Admitted"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 LEADER_HEADER = "X-Scalable-Topics-Leader"
 FORWARDED_HEADER = "X-Scalable-Topics-Forwarded"
 _KIND = "forwarded"
-_PASSED_ON = ("Content-Type", "Retry-After", "WWW-Authenticate", LEADER_HEADER)
+_PASSED_ON = ("Content-Type", "Retry-After", "WWW-Authenticate", "Allow", LEADER_HEADER)
 # Codes that a peer reports when none was sent.
 _NO_CODES = frozenset({1005, 1006, 1015})
 
@@ -56,21 +56,29 @@ class Forwarding:
         self._sockets: dict[web.WebSocketResponse, web.Request] = {}
 
     async def http(
-        self, request: web.Request, topic: TopicName, leader: Peer | None, authorization: str
+        self,
+        request: web.Request,
+        topic: TopicName,
+        leader: Peer | None,
+        authorization: str,
+        more_seconds: float = 0.0,
     ) -> web.StreamResponse:
-        """The leader's answer to a GET.
+        """The leader's answer to a request without a body.
 
         Args:
             request: the caller's.
             topic: what it is about.
             leader: of that topic, another replica; None while nobody is known to lead it.
             authorization: the caller's header, by which the leader judges again.
+            more_seconds: how long the leader may take for the work itself.
 
         Raises Refusal: 503 where no leader can be asked.
         """
         address, headers = _destination(request, topic, leader, authorization)
         try:
-            answer = await self._transport.get(address, request.rel_url.raw_path_qs, headers)
+            answer = await self._transport.send(
+                request.method, address, request.rel_url.raw_path_qs, headers, more_seconds
+            )
         except PeerUnreachable as error:
             raise self._unreachable(topic, error) from None
         return self._passed_on(answer)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from scalable_topics_operator.gateway.access import Access
 from scalable_topics_operator.gateway.admission import Admission
 from scalable_topics_operator.gateway.forwarding import Forwarding
 from scalable_topics_operator.gateway.session_places import SessionPlaces
 from scalable_topics_operator.gateway.sessions import Sessions
+from scalable_topics_operator.gateway.topic_directory import TopicDirectory
 from scalable_topics_operator.gateway.views import Leaders
 from scalable_topics_operator.telemetry.metrics import Metrics
 
@@ -27,6 +29,8 @@ class GatewayParts:
         places: counts WebSockets that a module holds by itself.
         endings: called when the replica ends; whoever holds WebSockets by itself sends its clients away.
         metrics: of the process.
+        access: judges callers.
+        directory: finds topics.
     """
 
     admission: Admission
@@ -36,6 +40,8 @@ class GatewayParts:
     places: SessionPlaces
     endings: list[Callable[[], Awaitable[None]]]
     metrics: Metrics
+    access: Access
+    directory: TopicDirectory
 
 
 RouteMaker = Callable[[GatewayParts], Iterable[web.AbstractRouteDef]]

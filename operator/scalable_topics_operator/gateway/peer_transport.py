@@ -91,18 +91,35 @@ class PeerTransport:
 
         Raises PeerUnreachable.
         """
+        return await self.send("GET", address, path, headers)
+
+    async def send(
+        self, method: str, address: str, path: str, headers: Mapping[str, str], more_seconds: float = 0.0
+    ) -> PeerAnswer:
+        """Send one request without a body.
+
+        Args:
+            method: of HTTP.
+            address: host and port of the other replica.
+            path: encoded, with the query.
+            headers: to send.
+            more_seconds: how long the other replica may take besides what an exchange may.
+
+        Raises PeerUnreachable.
+        """
         if self._session is None:
             raise RuntimeError("PeerTransport is used outside its context manager")
-        timeout = aiohttp.ClientTimeout(total=self._timeout_seconds, ceil_threshold=math.inf)
+        seconds = self._timeout_seconds + more_seconds
+        timeout = aiohttp.ClientTimeout(total=seconds, ceil_threshold=math.inf)
         url = URL(f"{self._scheme}://{address}{path}", encoded=True)
         try:
-            async with self._session.get(
-                url, headers=headers, ssl=self._ssl, timeout=timeout, allow_redirects=False
+            async with self._session.request(
+                method, url, headers=headers, ssl=self._ssl, timeout=timeout, allow_redirects=False
             ) as response:
                 body = await _read(response)
                 return PeerAnswer(response.status, response.headers, body)
         except TimeoutError:
-            raise PeerUnreachable(f"replica at {address}: no answer in {self._timeout_seconds:g} s") from None
+            raise PeerUnreachable(f"replica at {address}: no answer in {seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
             # What the library says may quote the request.
             raise PeerUnreachable(f"replica at {address}: {type(error).__name__}") from None

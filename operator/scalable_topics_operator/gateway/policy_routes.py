@@ -17,7 +17,7 @@ _UNMAPPED = (
     "no connection maps the Pulsar namespace to a Kubernetes one, or REST writes are switched off; `manifest` is what "
     "to apply instead"
 )
-_GET = {204: "there is no override"}
+_GET = {204: "there is no override", 404: "there is no such topic, or no connection that maps the Pulsar namespace"}
 _SET = {
     204: "it is set, in place of what was set before",
     405: _UNMAPPED,

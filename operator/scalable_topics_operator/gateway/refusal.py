@@ -13,19 +13,29 @@ class Refusal(Exception):
     Args:
         status: of HTTP.
         reason: what is wrong and what to do about it; holds no secret.
+        manifest: what to apply instead, as YAML.
     """
 
-    def __init__(self, status: int, reason: str) -> None:
+    def __init__(self, status: int, reason: str, *, manifest: str = "") -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
+        self.manifest = manifest
 
 
-def error_response(status: int, reason: str) -> web.Response:
-    """`{"reason": ...}`, and when to come again or how to authenticate where that is the question."""
-    headers = {}
+def error_response(status: int, reason: str, *, manifest: str = "", allow: str = "") -> web.Response:
+    """`{"reason": ...}`, and when to come again or how to authenticate where that is the question.
+
+    Args:
+        status: of HTTP.
+        reason: what is wrong and what to do about it.
+        manifest: what to apply instead, if anything.
+        allow: methods that there are, if this one is not among them.
+    """
+    headers = {"Allow": allow} if allow else {}
     if status in (429, 503):
         headers["Retry-After"] = str(RETRY_SECONDS)
     elif status == 401:
         headers["WWW-Authenticate"] = "Bearer, Pulsar"
-    return web.json_response({"reason": reason}, status=status, headers=headers)
+    body = {"reason": reason, "manifest": manifest} if manifest else {"reason": reason}
+    return web.json_response(body, status=status, headers=headers)

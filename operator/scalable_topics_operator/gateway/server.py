@@ -20,7 +20,7 @@ from scalable_topics_operator.cluster.peers import make_address
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.gateway.access import Access
 from scalable_topics_operator.gateway.admission import Admission
-from scalable_topics_operator.gateway.app import GatewayRoutes
+from scalable_topics_operator.gateway.app import make_app
 from scalable_topics_operator.gateway.forwarding import Forwarding
 from scalable_topics_operator.gateway.parts import GatewayParts, RouteMaker
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
@@ -28,7 +28,7 @@ from scalable_topics_operator.gateway.pulsar_tokens import PulsarTokens
 from scalable_topics_operator.gateway.session_places import SessionLimits, SessionPlaces
 from scalable_topics_operator.gateway.sessions import Sessions
 from scalable_topics_operator.gateway.topic_directory import TopicDirectory
-from scalable_topics_operator.gateway.views import Connections, Leaders, LoadSource, TopicViews
+from scalable_topics_operator.gateway.views import Connections, Leaders
 from scalable_topics_operator.gateway.watch_hub import WatchHub
 from scalable_topics_operator.gateway.watch_sessions import WatchSessions
 from scalable_topics_operator.telemetry.metrics import Metrics
@@ -89,13 +89,10 @@ class Gateway:
         connections: the topics' Pulsar clusters.
         leaders: who leads what.
         transport: reaches other replicas.
-        peer_token: of the installation's replicas.
         metrics: count requests and sessions.
         hold_seconds: how long producers hold after an announcement (R13).
         limits: how many sessions there may be.
-        views: what this replica can tell of the topics it leads; None while there is nothing that could.
-        load: what this replica has sampled; None while it samples nothing.
-        more: make further routes out of what all of them share.
+        routes: make what is served, beside watch sessions, out of what all of it shares.
     """
 
     def __init__(
@@ -110,13 +107,10 @@ class Gateway:
         connections: Connections,
         leaders: Leaders,
         transport: PeerTransport,
-        peer_token: str,
         metrics: Metrics,
         hold_seconds: float,
         limits: SessionLimits,
-        views: TopicViews | None = None,
-        load: LoadSource | None = None,
-        more: Iterable[RouteMaker] = (),
+        routes: Iterable[RouteMaker],
     ) -> None:
         self._host, *self._more_hosts = host.split(",")
         self._port = port
@@ -128,11 +122,21 @@ class Gateway:
         self._forwarding = Forwarding(transport, places, metrics)
         self._sessions = Sessions(self._access, places, metrics)
         self._hub = WatchHub(cache, leaders, connections, round(hold_seconds * _MS))
-        admission = Admission(TopicDirectory(cache), self._access)
         self._endings: list[Callable[[], Awaitable[None]]] = [self._forwarding.close, self._sessions.close]
-        parts = GatewayParts(admission, leaders, self._forwarding, self._sessions, places, self._endings, metrics)
-        routes = [route for make in (WatchSessions(self._hub).routes, *more) for route in make(parts)]
-        app = GatewayRoutes(parts, peer_token, views, load, routes).make_app()
+        directory = TopicDirectory(cache)
+        parts = GatewayParts(
+            admission=Admission(directory, self._access),
+            leaders=leaders,
+            forwarding=self._forwarding,
+            sessions=self._sessions,
+            places=places,
+            endings=self._endings,
+            metrics=metrics,
+            access=self._access,
+            directory=directory,
+        )
+        makers = (WatchSessions(self._hub).routes, *routes)
+        app = make_app([route for make in makers for route in make(parts)], metrics)
         app.on_shutdown.append(self._send_away)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
         self._tasks: list[asyncio.Task[None]] = []

@@ -25,12 +25,13 @@ async def release(ctx: OperationContext) -> None:
         await ctx.backend.rewrite_claim(ctx.topic, replace(ctx.claim, released=True))
 
 
-async def delete_topic(ctx: OperationContext, request: Request) -> None:
+async def delete_topic(ctx: OperationContext, request: Request, *, force: bool = False) -> None:
     """Delete every segment and then the claim, which is the last thing to go.
 
     Only the claim's owner deletes (hazard C14). A topic without a claim that took the place of a lost one is what
     clients made who wrote to the plain name (hazard C20); it goes with the rest. Refuses while clients are attached
-    (R31), before anything is deleted; once the journal says `Deleting` it only goes on.
+    (R31), before anything is deleted, unless it is to `force` them off; once the journal says `Deleting` it only goes
+    on.
 
     Raises ClientsAttached with who is attached, BackendError.
     """
@@ -44,12 +45,13 @@ async def delete_topic(ctx: OperationContext, request: Request) -> None:
         return
     topics = await _all_segment_topics(ctx)
     if ctx.store.state.operation is None or ctx.store.state.operation.kind is not OperationKind.DELETE:
-        await _refuse_while_used(ctx, topics)
+        if not force:
+            await _refuse_while_used(ctx, topics)
         if ctx.store.state.layout is not None and not name.exists:
             # The claim was lost; without it another object could take the name of a half deleted topic.
             await ctx.backend.take_claim(ctx.topic, ctx.claim)
         await _journal_delete(ctx, request)
-    await concurrently(ctx.backend.delete_segment(topic) for topic in topics)
+    await concurrently(ctx.backend.delete_segment(topic, force=force) for topic in topics)
     await ctx.backend.delete_layout_topic(ctx.topic)
     await ctx.backend.delete_claim(ctx.topic)
 

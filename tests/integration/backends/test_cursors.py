@@ -1,6 +1,7 @@
 """R16: which cursors count; cursors are made where they lose nothing and never bring a segment back."""
 
 import asyncio
+import time
 
 import pulsar
 import pytest
@@ -186,3 +187,64 @@ async def test_deleting_what_is_gone_is_quiet(
     missing = TopicName("team", "no-such-namespace", topic.local)
     await backend.delete_cursor(segment_name(missing), "billing")
     assert await plain.get(f"persistent/{topic.pulsar_namespace}") == []
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+async def test_r18_a_cursor_is_moved_to_a_time_to_the_end_and_to_the_beginning(
+    backend: ClassicBackend, clients: Clients, segment: str, sealed: bool
+) -> None:
+    await clients.send(segment, *MESSAGES[:4])
+    await asyncio.sleep(0.05)
+    between_ms = time.time_ns() // 1_000_000
+    await asyncio.sleep(0.05)
+    await clients.send(segment, *MESSAGES[4:])
+    if sealed:
+        await backend.terminate(segment)
+    before_all_ms, after_all_ms = between_ms - 3_600_000, between_ms + 3_600_000
+    for to_ms, left in ((between_ms, 3), (before_all_ms, 7), (after_all_ms, 0), (None, 7)):
+        assert await backend.seek(segment, "billing", to_ms)
+        assert (await backend.look(segment)).cursors["billing"].backlog == left, to_ms
+    assert await backend.skip_all(segment, "billing")
+    look = await backend.look(segment)
+    assert (look.cursors["billing"].backlog, look.cursors["billing"].mark_delete) == (0, look.last_confirmed)
+    assert await backend.seek(segment, "billing", between_ms)
+    assert await clients.receive_all(segment, "billing") == MESSAGES[4:]
+
+
+async def test_r18_moving_a_cursor_of_a_segment_without_messages(backend: ClassicBackend, segment: str) -> None:
+    for to_ms in (None, 0, time.time_ns() // 1_000_000):
+        assert await backend.seek(segment, "billing", to_ms)
+    assert await backend.skip_all(segment, "billing")
+    assert (await backend.look(segment)).cursors["billing"].backlog == 0
+
+
+async def test_r18_moving_what_is_not_there_is_quiet_and_makes_nothing(
+    backend: ClassicBackend, plain: PlainHttp, topic: TopicName, segment: str
+) -> None:
+    async def move(name: str, subscription: str) -> list[bool]:
+        return [
+            await backend.skip_all(name, subscription),
+            await backend.seek(name, subscription, None),
+            await backend.seek(name, subscription, 1_000),
+        ]
+
+    assert await move(segment, "nobody") == [False] * 3
+    assert await plain.get(topic_at(segment, "subscriptions")) == ["billing"]
+    await backend.delete_segment(segment)
+    assert await move(segment, "billing") == [False] * 3
+    assert await move(segment_name(TopicName("team", "no-such-namespace", topic.local)), "billing") == [False] * 3
+    assert await plain.get(f"persistent/{topic.pulsar_namespace}") == []
+
+
+async def test_r18_a_consumer_goes_on_from_where_its_cursor_was_moved(
+    backend: ClassicBackend, clients: Clients, segment: str
+) -> None:
+    """The broker disconnects it, and it comes back by itself."""
+    await clients.send(segment, *MESSAGES)
+    consumer = await clients.consumer(segment, "billing", consumer_type=pulsar.ConsumerType.Shared)
+    for _ in MESSAGES:
+        await asyncio.to_thread(consumer.acknowledge, await asyncio.to_thread(consumer.receive, 10_000))
+    await eventually(lambda: backend.look(segment), lambda look: look.cursors["billing"].backlog == 0)
+    assert await backend.seek(segment, "billing", None)
+    again = [(await asyncio.to_thread(consumer.receive, 20_000)).data().decode() for _ in MESSAGES]
+    assert sorted(again) == MESSAGES

@@ -6,15 +6,17 @@ import asyncio
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.kube_errors import KubeForbidden
+from scalable_topics_operator.cluster.kube_login import load_endpoint
 from scalable_topics_operator.cluster.resources import FINALIZER, TOPICS
-from scalable_topics_operator.cluster.reviews import AUDIENCE
+from scalable_topics_operator.cluster.reviews import AUDIENCE, SERVICE_ACCOUNTS, review_token
 from tests.integration.chart.cluster import RIGHTS, account_of, apply, kubeconfig_for, may, token_for
 from tests.integration.chart.conftest import make_namespace
 from tests.integration.chart.rendering import Document, documents, of_kind, template, values_of
@@ -37,7 +39,7 @@ WATCHED = [
     *(("patch", f"{kind}/status.{_G}") for kind in _KINDS),
     ("patch", f"scalabletopics.{_G}"),
     ("delete", f"segmentoperations.{_G}"),
-    ("create", f"scalabletopicsubscriptions.{_G}"),
+    *((verb, f"scalabletopicsubscriptions.{_G}") for verb in ("create", "delete")),
     ("get", "secrets"),
     ("create", "events"),
 ]
@@ -52,6 +54,9 @@ APPLICATIONS = [
     for what in ("sparkapplications.sparkoperator.k8s.io", "sparkapplications.spark.apache.org", "configmaps")
     for verb in ("get", "create", "patch", "delete")
 ]
+IMPERSONATING = [
+    *(("impersonate", what) for what in ("users", "groups", "serviceaccounts", "uids.authentication.k8s.io")),
+]
 CLUSTER = [
     ("create", "tokenreviews.authentication.k8s.io"),
     ("create", "subjectaccessreviews.authorization.k8s.io"),
@@ -63,14 +68,14 @@ NEVER = [
     *((verb, f"{kind}.{_G}") for kind in _KINDS for verb in ("update", "deletecollection")),
     *(("create", f"{kind}.{_G}") for kind in _KINDS if kind != "scalabletopicsubscriptions"),
     *(("patch", f"{kind}.{_G}") for kind in _KINDS if kind != "scalabletopics"),
-    *(("delete", f"{kind}.{_G}") for kind in _KINDS if kind != "segmentoperations"),
+    *(("delete", f"{kind}.{_G}") for kind in _KINDS if kind not in ("segmentoperations", "scalabletopicsubscriptions")),
     ("update", "configmaps"),
     ("list", "configmaps"),
     ("deletecollection", "leases.coordination.k8s.io"),
     ("list", "namespaces"),
     ("create", "serviceaccounts/token"),
     ("create", "deployments.apps"),
-    ("impersonate", "users"),
+    ("impersonate", "userextras/scopes.authentication.k8s.io"),
     ("escalate", "clusterroles.rbac.authorization.k8s.io"),
     ("create", "rolebindings.rbac.authorization.k8s.io"),
     ("list", "customresourcedefinitions.apiextensions.k8s.io"),
@@ -124,7 +129,7 @@ async def _refused(kube: KubeClient, user: str, rights: list[tuple[str, str]], n
 async def test_watching_everything(kube: KubeClient, everywhere: Installed) -> None:
     user = everywhere.user
     await eventually(lambda: may(kube, user, "create", CLUSTER[0][1]), what="rights are known")
-    assert await _refused(kube, user, CLUSTER, "") == []
+    assert await _refused(kube, user, [*CLUSTER, *IMPERSONATING], "") == []
     for namespace in ("", everywhere.shop, everywhere.own):
         assert await _refused(kube, user, WATCHED, namespace) == []
         assert await _refused(kube, user, NEVER, namespace) == NEVER
@@ -136,6 +141,40 @@ async def test_watching_everything(kube: KubeClient, everywhere: Installed) -> N
     for resource, name in (("configmaps", "scalable-topics-installation"), ("secrets", "scalable-topics-peers")):
         assert await may(kube, user, "get", resource, everywhere.own, name)
     assert not await may(kube, user, "patch", "configmaps", everywhere.own, "another")
+
+
+async def test_a_rest_that_only_reads_impersonates_nobody(
+    api_server: KubernetesAccess, kube: KubeClient, namespace: str
+) -> None:
+    reading = await _install(api_server, kube, namespace, "--set", "gateway.writes.enabled=false")
+    await eventually(lambda: may(kube, reading.user, "get", "secrets", reading.shop), what="rights are known")
+    assert await _refused(kube, reading.user, IMPERSONATING, "") == IMPERSONATING
+    assert "--gateway-writes=false" in _arguments(reading)
+
+
+async def test_r32_the_operator_acts_as_a_service_account_and_as_nobody_of_another_kind(
+    api_server: KubernetesAccess,
+    kube: KubeClient,
+    everywhere: Installed,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With all that the account's own token carries; what another authenticator adds needs `userExtras`."""
+    reader = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}}
+    await kube.create(SERVICE_ACCOUNTS, everywhere.shop, reader)
+    token = await token_for(kube, everywhere.shop, "reader", AUDIENCE)
+    caller = await review_token(kube, token)
+    assert caller is not None
+    assert caller.extra, "tokens of service accounts carry what was used to make them"
+    account = everywhere.user.rpartition(":")[2]
+    kubeconfig = kubeconfig_for(api_server, await token_for(kube, everywhere.own, account), tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    async with KubeClient(load_endpoint()) as operator:
+        with pytest.raises(KubeForbidden, match=f'User "{caller.name}" cannot list resource'):
+            await operator.acting_as(caller).list_all(TOPICS, everywhere.shop)
+        stranger = replace(caller, extra={**caller.extra, "example.com/team": ["shop"]})
+        with pytest.raises(KubeForbidden, match="cannot impersonate"):
+            await operator.acting_as(stranger).list_all(TOPICS, everywhere.shop)
 
 
 async def test_watching_some_namespaces(kube: KubeClient, in_shop: Installed) -> None:

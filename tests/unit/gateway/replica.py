@@ -6,16 +6,28 @@ import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.peers import Peer
-from scalable_topics_operator.cluster.resources import TOPICS
+from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.topic_work import BY_NAME, canonical_topic
+from scalable_topics_operator.controllers.ordered_subscriptions import SUBSCRIPTIONS_BY_TOPIC, topic_text
+from scalable_topics_operator.controllers.policy_book import PolicyBook
+from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
+from scalable_topics_operator.controllers.topic_work import (
+    BY_CONNECTION,
+    BY_NAME,
+    BY_PULSAR_NAMESPACE,
+    canonical_topic,
+    connection_of,
+    pulsar_namespace,
+)
 from scalable_topics_operator.gateway.parts import RouteMaker
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
+from scalable_topics_operator.gateway.rest import RestSources, rest_routes
 from scalable_topics_operator.gateway.server import Certificate, Gateway
 from scalable_topics_operator.gateway.session_places import SessionLimits
 from scalable_topics_operator.telemetry.metrics import Metrics
@@ -34,6 +46,7 @@ class Known:
     view: Mapping[str, Any] | None = None
     samples: dict[ObjectKey, Mapping[str, Any]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    woken: list[ObjectKey] = field(default_factory=list)
 
     def leader_of(self, key: ObjectKey) -> Peer | None:
         return self.leader
@@ -68,6 +81,16 @@ class Replica:
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
 
 
+def make_cache() -> ObjectCache:
+    """A cache with the indexes of an operator's."""
+    cache = ObjectCache()
+    cache.add_index(BY_NAME, TOPICS, canonical_topic)
+    cache.add_index(BY_PULSAR_NAMESPACE, TOPICS, pulsar_namespace)
+    cache.add_index(BY_CONNECTION, TOPICS, lambda body: str(connection_of(body)))
+    cache.add_index(SUBSCRIPTIONS_BY_TOPIC, SUBSCRIPTIONS, topic_text)
+    return cache
+
+
 @asynccontextmanager
 async def replica(
     kube: KubeClient,
@@ -81,11 +104,24 @@ async def replica(
     more: Iterable[RouteMaker] = (),
     clusters: Clusters | None = None,
     limits: SessionLimits = _LIMITS,
+    writes: bool = True,
+    wait_seconds: float = 1.0,
 ) -> AsyncIterator[Replica]:
     """Start one that knows topic `topic://acme/shop/orders`, and has no views and samples if `without`."""
-    cache, known, metrics = ObjectCache(), Known(), Metrics()
-    cache.add_index(BY_NAME, TOPICS, canonical_topic)
+    cache, known, metrics, clusters = make_cache(), Known(), Metrics(), clusters or Clusters()
     cache.observe(TOPICS, topic_body(created()))
+    sources = RestSources(
+        kube=kube,
+        cache=cache,
+        connections=clusters,
+        book=PolicyBook(cache, None),
+        wishes=SubscriptionWishes(kube, cache, known.woken.append),
+        peer_token=PEER_TOKEN,
+        views=None if without else known,
+        load=None if without else known,
+        writes=writes,
+        wait_seconds=wait_seconds,
+    )
     fingerprint = certificate.fingerprint if certificate is not None else None
     async with (
         PeerTransport(fingerprint, timeout_seconds) as transport,
@@ -96,16 +132,13 @@ async def replica(
             certificate=certificate,
             kube=kube,
             cache=cache,
-            connections=clusters or Clusters(),
+            connections=clusters,
             leaders=known,
             transport=transport,
-            peer_token=PEER_TOKEN,
             metrics=metrics,
             hold_seconds=10.0,
             limits=limits,
-            views=None if without else known,
-            load=None if without else known,
-            more=more,
+            routes=(partial(rest_routes, sources), *more),
         ) as gateway,
     ):
         yield Replica(gateway, known, metrics, cache)
