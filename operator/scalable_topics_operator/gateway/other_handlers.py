@@ -14,6 +14,7 @@ from scalable_topics_operator.gateway import other_routes
 from scalable_topics_operator.gateway.access import bearer_token
 from scalable_topics_operator.gateway.openapi import openapi_text
 from scalable_topics_operator.gateway.refusal import Refusal
+from scalable_topics_operator.gateway.rest_call import route_def
 from scalable_topics_operator.gateway.views import LoadSource
 
 
@@ -33,7 +34,7 @@ class OtherHandlers:
     def routes(self) -> Iterable[web.RouteDef]:
         """What it answers."""
         for route, handler in ((other_routes.OPENAPI, self._openapi), (other_routes.LOAD, self._show_load)):
-            yield web.route(route.method, route.path, handler, name=route.name)
+            yield route_def(route, handler)
 
     async def _openapi(self, _: web.Request) -> web.StreamResponse:
         return web.Response(body=self._document, content_type="application/json")

@@ -159,7 +159,13 @@ class RestAdmission:
 def serve(bound: Iterable[Bound], admission: RestAdmission) -> Iterable[web.RouteDef]:
     """Routes for callers with a token."""
     for route, handler in bound:
-        yield web.route(route.method, route.path, _served(route, handler, admission), name=route.name)
+        yield route_def(route, _served(route, handler, admission))
+
+
+def route_def(route: Route, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> web.RouteDef:
+    """What the application serves of a route; nothing else than its own method."""
+    options = {"allow_head": False} if route.method == "GET" else {}
+    return web.route(route.method, route.path, handler, name=route.name, **options)
 
 
 def _served(

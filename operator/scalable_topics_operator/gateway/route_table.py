@@ -7,6 +7,7 @@ from scalable_topics_operator.gateway.other_routes import OTHER_ROUTES
 from scalable_topics_operator.gateway.policy_routes import POLICY_ROUTES
 from scalable_topics_operator.gateway.route import Route
 from scalable_topics_operator.gateway.segment_routes import SEGMENT_ROUTES
+from scalable_topics_operator.gateway.session_routes import SESSION_ROUTES
 from scalable_topics_operator.gateway.subscription_routes import SUBSCRIPTION_ROUTES
 from scalable_topics_operator.gateway.topic_routes import TOPIC_ROUTES
 
@@ -16,6 +17,7 @@ ROUTES: tuple[Route, ...] = (
     *OPERATION_ROUTES,
     *POLICY_ROUTES,
     *SEGMENT_ROUTES,
+    *SESSION_ROUTES,
     *OTHER_ROUTES,
 )
 """All of them, in the order people see them."""

@@ -138,6 +138,7 @@ class Gateway:
         makers = (WatchSessions(self._hub).routes, *routes)
         app = make_app([route for make in makers for route in make(parts)], metrics)
         app.on_shutdown.append(self._send_away)
+        self.application = app
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
         self._tasks: list[asyncio.Task[None]] = []
         self.address = address

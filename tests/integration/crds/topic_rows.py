@@ -190,7 +190,9 @@ _OPERATION = "status.operation"
 _TABLE.required(*(f"{_OPERATION}.{name}" for name in ("id", "kind", "step", "term", "startedAt", "request")))
 _TABLE.required(*(f"{_OPERATION}.request.{name}" for name in ("kind", "name", "uid")))
 _TABLE.required(*(f"{_OPERATION}.children[].{name}" for name in ("id", "range", "buckets")))
-_TABLE.one_of(f"{_OPERATION}.kind", "Create", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Delete")
+_TABLE.one_of(
+    f"{_OPERATION}.kind", "Create", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Delete", "Seek", "SkipAll"
+)
 _TABLE.one_of(f"{_OPERATION}.result", "Failed", "RolledBack")
 _TABLE.time(f"{_OPERATION}.startedAt")
 _TABLE.at_least(f"{_OPERATION}.children[].id", 0)

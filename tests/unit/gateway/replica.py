@@ -104,12 +104,17 @@ async def replica(
     more: Iterable[RouteMaker] = (),
     clusters: Clusters | None = None,
     limits: SessionLimits = _LIMITS,
+    cache: ObjectCache | None = None,
     writes: bool = True,
     wait_seconds: float = 1.0,
 ) -> AsyncIterator[Replica]:
-    """Start one that knows topic `topic://acme/shop/orders`, and has no views and samples if `without`."""
-    cache, known, metrics, clusters = make_cache(), Known(), Metrics(), clusters or Clusters()
-    cache.observe(TOPICS, topic_body(created()))
+    """Start one that knows topic `topic://acme/shop/orders` unless it is given a cache; without views and samples if
+    `without`.
+    """
+    known, metrics, clusters = Known(), Metrics(), clusters or Clusters()
+    if cache is None:
+        cache = make_cache()
+        cache.observe(TOPICS, topic_body(created()))
     sources = RestSources(
         kube=kube,
         cache=cache,
