@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -34,6 +35,7 @@ _USERS = {ALICE: "alice", BOB: "bob", OTHER_AUDIENCE: "alice"}
 _RESOURCES = {one.plural: one for one in (CONNECTIONS, TOPICS, SUBSCRIPTIONS, SEGMENT_OPERATIONS, POLICIES)}
 _VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 _OPERATOR = "the operator"
+_EXTRA = "impersonate-extra-"
 
 Right = tuple[str, str]
 """Verb and plural."""
@@ -46,22 +48,27 @@ class Kubernetes:
     Args:
         cache: of a replica that watches it.
         denied: rights that alice lacks; bob has none.
+        denied_in: rights that she lacks in one namespace.
         denied_at_server: rights that only the API server itself denies alice.
         no_impersonation: the operator may not act as others.
         status: answered to every write instead, if set.
         becomes: the status an object has soon after it was made; None for none.
         acted: who did what to which kind.
         extra: what tokens carry besides.
+        heard_extra: what of that came along with the last call for somebody else.
+        lose_replies: how many creations are done without an answer.
     """
 
     cache: ObjectCache
     denied: set[Right] = field(default_factory=set)
+    denied_in: set[tuple[str, str, str]] = field(default_factory=set)
     denied_at_server: set[Right] = field(default_factory=set)
     no_impersonation: bool = False
     status: int | None = None
     becomes: Callable[[Body], dict[str, Any] | None] = lambda body: None
     acted: list[tuple[str, str, str]] = field(default_factory=list)
     extra: dict[str, list[str]] = field(default_factory=dict)
+    heard_extra: dict[str, list[str]] = field(default_factory=dict)
     lose_replies: int = 0
     _objects: dict[tuple[str, str, str], Body] = field(default_factory=dict)
     _versions: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
@@ -116,6 +123,8 @@ class Kubernetes:
         if self.no_impersonation:
             return user, 'users "alice" is forbidden: User "operator" cannot impersonate resource "users"'
         assert request.headers.getall("Impersonate-Group") == ["people", "staff"]
+        names = {name for name in request.headers if name.lower().startswith(_EXTRA)}
+        self.heard_extra = {unquote(name.lower().removeprefix(_EXTRA)): request.headers.getall(name) for name in names}
         return user, ""
 
     def _review(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -127,6 +136,7 @@ class Kubernetes:
             return {**body, "status": {"authenticated": token in _USERS, "user": user, "audiences": audiences}}
         wanted = spec["resourceAttributes"]
         allowed = self._may(spec["user"], (wanted["verb"], wanted["resource"]), at_server=False)
+        allowed = allowed and (wanted["verb"], wanted["resource"], wanted["namespace"]) not in self.denied_in
         return {**body, "status": {"allowed": allowed}}
 
     def _may(self, user: str, right: Right, *, at_server: bool) -> bool:

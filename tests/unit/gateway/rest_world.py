@@ -174,7 +174,12 @@ async def rest_world(
         )
         clusters = Clusters({PULSAR: handle})
         async with replica(
-            kube, cache=cache, clusters=clusters, writes=writes, wait_seconds=wait_seconds, more=(_consumer_sessions,)
+            kube,
+            cache=cache,
+            clusters=clusters,
+            writes=writes,
+            wait_seconds=wait_seconds,
+            more=(_consumer_sessions,),
         ) as one:
             one.known.leader = Peer("r-leader", one.gateway.address, is_me=True)
             one.known.view = {"topic": str(ORDERS)}
