@@ -71,10 +71,10 @@ async def _serve(arguments: argparse.Namespace) -> None:
             connections=Clusters(),
             leaders=_Leader(),
             transport=transport,
-            peer_token="p" * 32,
             metrics=Metrics(),
             hold_seconds=10.0,
             limits=SessionLimits(_MANY, _MANY),
+            routes=(),
         ) as gateway,
     ):
         _say({"address": gateway.address})
