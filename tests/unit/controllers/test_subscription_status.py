@@ -60,7 +60,7 @@ def _operation(kind: str, *subscriptions: str) -> dict[str, Any]:
     return {
         "id": "1",
         "kind": kind,
-        "step": "Sealing",
+        "step": "Releasing" if kind in ("Seek", "SkipAll") else "Sealing",
         "term": 1,
         "parents": [1],
         "subscriptions": list(subscriptions),
@@ -89,6 +89,18 @@ def _entry(phase: str, **more: Any) -> dict[str, Any]:
             Phase.ACTIVE,
             "Reconciled",
             id="a split goes on beside it",
+        ),
+        pytest.param(
+            _topic(**_entry("Active"), operation=_operation("Seek", "billing")),
+            Phase.SEEKING,
+            "Seeking",
+            id="R18: its cursors are to be moved",
+        ),
+        pytest.param(
+            _topic(**_entry("Active"), operation=_operation("SkipAll", "another")),
+            Phase.ACTIVE,
+            "Reconciled",
+            id="the cursors of another one are to be moved",
         ),
     ],
 )
