@@ -19,7 +19,7 @@ def _present(session: Session | None) -> Session:
     return session
 
 
-def _stale_leave(_: dict[str, Any]) -> dict[str, Any]:
+def _stale_leave(given: dict[str, Any]) -> dict[str, Any]:
     leader = Leader()
     former, _ = leader.register("c1", "1")
     current, _ = leader.register("c1", "2")
@@ -31,7 +31,7 @@ def _stale_leave(_: dict[str, Any]) -> dict[str, Any]:
     return {"sessionsAfterEach": sessions}
 
 
-def _closed_during_a_poll(_: dict[str, Any]) -> dict[str, Any]:
+def _closed_during_a_poll(given: dict[str, Any]) -> dict[str, Any]:
     leader = Leader()
     leader.register("c1", "1")
     leader.room.refuse_all(503, "another replica leads the topic now", final=False)
@@ -41,7 +41,7 @@ def _closed_during_a_poll(_: dict[str, Any]) -> dict[str, Any]:
     return {"furtherChecks": 0 if leader.room.next_time() is None else 1}
 
 
-def _attached_again(_: dict[str, Any]) -> dict[str, Any]:
+def _attached_again(given: dict[str, Any]) -> dict[str, Any]:
     leader = Leader(status=persisted("consumer-1"))
     session, _ = leader.register("consumer-1", "77")
     return {
@@ -51,7 +51,7 @@ def _attached_again(_: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _resumed(_: dict[str, Any]) -> dict[str, Any]:
+def _resumed(given: dict[str, Any]) -> dict[str, Any]:
     leader = Leader(status=persisted("consumer-1", "consumer-2"))
     session, _ = leader.register("consumer-1", "before", resume=True)
     return {
@@ -61,13 +61,13 @@ def _resumed(_: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _pushed_to_nobody(_: dict[str, Any]) -> dict[str, Any]:
+def _pushed_to_nobody(given: dict[str, Any]) -> dict[str, Any]:
     leader = Leader(status=persisted("consumer-1"))
     leader.turn()
     return {"sent": len(leader.room.sessions), "error": None}
 
 
-def _restored(_: dict[str, Any]) -> dict[str, Any]:
+def _restored(given: dict[str, Any]) -> dict[str, Any]:
     leader = Leader(status=persisted("consumer-1", "consumer-2"))
     return {
         "sessions": len(leader.group.members),
@@ -76,7 +76,7 @@ def _restored(_: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _lost_twice(_: dict[str, Any]) -> dict[str, Any]:
+def _lost_twice(given: dict[str, Any]) -> dict[str, Any]:
     leader = Leader()
     times = []
     for incarnation in ("1", "2"):
