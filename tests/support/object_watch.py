@@ -42,6 +42,8 @@ async def watched_object(resource: Resource, namespace: str, name: str) -> Async
                     seen.append((at_seconds, event["type"], event["object"]))
 
         reading = asyncio.create_task(read())
-        yield seen
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        try:
+            yield seen
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
