@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from scalable_topics_operator.cluster.resources import TOPICS
-from scalable_topics_operator.gateway.common_parameters import OF_SUBSCRIPTION, SUBSCRIPTION_PATH
+from scalable_topics_operator.gateway.common_parameters import OF_SUBSCRIPTION, OF_TOPIC, SUBSCRIPTION_PATH, TOPIC_PATH
+from scalable_topics_operator.gateway.parameters import QUERY, switch, text
 from scalable_topics_operator.gateway.route import Right, Route, Tag
 
 _ANSWERS = {101: "the session begins", 429: "too many sessions; come again"}
+_PULSAR = "A token of the topic's Pulsar cluster will do, too, as `Authorization: Pulsar`."
 
 CONSUMER_SESSION = Route(
     name="consumer-session",
@@ -17,7 +19,22 @@ CONSUMER_SESSION = Route(
     rights=(Right("consume", TOPICS),),
     parameters=OF_SUBSCRIPTION,
     answers=_ANSWERS,
-    details="A token of the topic's Pulsar cluster will do, too, as `Authorization: Pulsar`.",
+    details=_PULSAR,
+)
+WATCH_SESSION = Route(
+    name="watch",
+    method="GET",
+    path=f"{TOPIC_PATH}/watch",
+    summary="A WebSocket with the topic's layout and every change of it, of whichever replica is asked",
+    tag=Tag.TOPICS,
+    rights=(Right("lookup", TOPICS),),
+    parameters=(
+        *OF_TOPIC,
+        text("since", "position that the watcher has seen last", place=QUERY),
+        switch("owners", "say, too, which brokers serve the active segments"),
+    ),
+    answers=_ANSWERS,
+    details=_PULSAR,
 )
 
-SESSION_ROUTES = (CONSUMER_SESSION,)
+SESSION_ROUTES = (CONSUMER_SESSION, WATCH_SESSION)

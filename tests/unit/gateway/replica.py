@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -46,7 +47,11 @@ class Known:
     view: Mapping[str, Any] | None = None
     samples: dict[ObjectKey, Mapping[str, Any]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
-    woken: list[ObjectKey] = field(default_factory=list)
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def wake(self, key: ObjectKey) -> None:
+        """Have an object reconciled."""
+        self.woken.set()
 
     def leader_of(self, key: ObjectKey) -> Peer | None:
         return self.leader
@@ -76,6 +81,7 @@ class Replica:
     known: Known
     metrics: Metrics
     cache: ObjectCache
+    wishes: SubscriptionWishes
 
     def count(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
@@ -115,12 +121,13 @@ async def replica(
     if cache is None:
         cache = make_cache()
         cache.observe(TOPICS, topic_body(created()))
+    wishes = SubscriptionWishes(kube, cache, known.wake)
     sources = RestSources(
         kube=kube,
         cache=cache,
         connections=clusters,
         book=PolicyBook(cache, None),
-        wishes=SubscriptionWishes(kube, cache, known.woken.append),
+        wishes=wishes,
         peer_token=PEER_TOKEN,
         views=None if without else known,
         load=None if without else known,
@@ -146,4 +153,4 @@ async def replica(
             routes=(partial(rest_routes, sources), *more),
         ) as gateway,
     ):
-        yield Replica(gateway, known, metrics, cache)
+        yield Replica(gateway, known, metrics, cache, wishes)

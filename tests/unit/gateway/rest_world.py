@@ -13,7 +13,7 @@ from aiohttp import web
 from scalable_topics.layout import Segment, TopicName, classic_segment_name
 from scalable_topics_operator.api.connection import ScalableTopicConnectionSpec
 from scalable_topics_operator.backends.admin import PulsarAdmin
-from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.peers import Peer
 from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SUBSCRIPTIONS, TOPICS
 from scalable_topics_operator.controllers.connection_credentials import SecretCredentials
@@ -86,14 +86,23 @@ class RestWorld:
     """All of it."""
 
     kubernetes: Kubernetes
+    kube: KubeClient
     replica: Replica
     brokers: Brokers
+    clusters: Clusters
 
     async def ask(
-        self, method: str, path: str, *, token: str | None = ALICE, body: Any = None, data: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None = ALICE,
+        body: Any = None,
+        data: bytes | None = None,
+        at: Replica | None = None,
     ) -> Answer:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        url = f"http://{self.replica.gateway.address}{path}"
+        url = f"http://{(at or self.replica).gateway.address}{path}"
         async with (
             aiohttp.ClientSession() as session,
             session.request(method, url, headers=headers, json=body, data=data) as response,
@@ -198,7 +207,7 @@ async def rest_world(
             assert state.layout is not None
             for segment in state.layout.active:
                 brokers.looks[brokers.segment_topic(ORDERS, segment)] = look()
-            yield RestWorld(found, one, brokers)
+            yield RestWorld(found, kube, one, brokers, clusters)
 
 
 def _consumer_sessions(parts: GatewayParts) -> Iterable[web.AbstractRouteDef]:
