@@ -39,7 +39,7 @@ from scalable_topics.layout.names import (
     segment_descriptor,
     validate_scalable_name,
 )
-from scalable_topics.layout.pip468_json import from_pip468, to_pip468
+from scalable_topics.layout.pip468_json import from_pip468, segment_from_pip468, to_pip468
 from scalable_topics.layout.record import MAX_RECORDS, RECORD_VERSION, from_record, to_record
 from scalable_topics.layout.segment import CreatedBy, PlannedSegment, Segment, SegmentChange, SegmentState
 from scalable_topics.layout.segment_layout import SegmentLayout
@@ -95,6 +95,7 @@ __all__ = [
     "route_among",
     "routing_key",
     "segment_descriptor",
+    "segment_from_pip468",
     "segment_hash",
     "synthetic_layout",
     "to_pip468",

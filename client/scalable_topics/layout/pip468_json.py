@@ -92,6 +92,18 @@ def from_pip468(record: Mapping[str, Any]) -> SegmentLayout:
     )
 
 
+def segment_from_pip468(record: Mapping[str, Any]) -> Segment:
+    """Read one segment of a pip-468 record by itself, as the gateway shows it.
+
+    Where `createdBy` and `mergeDepth` are not said they are those of a segment without parents.
+
+    Raises:
+        LayoutArgumentError: a missing or malformed field; the text says which.
+    """
+    source = as_object(record, "the segment record")
+    return _read(as_int(required(source, "segmentId", "the segment record"), "segmentId"), source, {})
+
+
 def _write(segment: Segment) -> dict[str, Any]:
     written: dict[str, Any] = {
         "segmentId": segment.segment_id,
