@@ -66,7 +66,7 @@ class CallerWrites:
                     await asyncio.sleep(random.uniform(0, _FIRST_PAUSE_SECONDS * 2**attempt))
             raise AssertionError("the last try answers or raises")
 
-        return await self._acting(caller, create)
+        return await self._acting(caller, create, makes=True)
 
     async def delete(self, caller: Caller, resource: Resource, body: Body, *, dry_run: bool = False) -> None:
         """Delete this very object, or only find out whether that could be done. Raises Refusal."""
@@ -87,7 +87,9 @@ class CallerWrites:
 
         await self._acting(caller, annotate)
 
-    async def _acting(self, caller: Caller, call: Callable[[KubeClient], Awaitable[Body | None]]) -> Body:
+    async def _acting(
+        self, caller: Caller, call: Callable[[KubeClient], Awaitable[Body | None]], *, makes: bool = False
+    ) -> Body:
         self.require_enabled()
         try:
             return await call(self._kube.acting_as(caller)) or {}
@@ -110,7 +112,9 @@ class CallerWrites:
             raise Refusal(400, error.message) from None
         except KubeUnavailable as error:
             logger.warning("a call for a caller failed: %s", error)
-            raise Refusal(503, "the Kubernetes API server does not answer; try again") from None
+            # Asked again, it would be another object.
+            then = "it may have been made, so look before you ask again" if makes else "try again"
+            raise Refusal(503, f"the Kubernetes API server does not answer; {then}", again=not makes) from None
         except KubeError as error:
             logger.warning("a call for a caller failed: %s", error)
             raise Refusal(503, f"the Kubernetes API server answers {error.status}; try again") from None

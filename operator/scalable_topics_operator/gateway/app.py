@@ -47,7 +47,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     try:
         return await handler(request)
     except Refusal as refusal:
-        return error_response(refusal.status, refusal.reason, manifest=refusal.manifest)
+        return error_response(refusal.status, refusal.reason, manifest=refusal.manifest, again=refusal.again)
     except web.HTTPRequestEntityTooLarge:
         return error_response(413, f"the body is larger than {BODY_BYTES} bytes")
     except web.HTTPException as error:

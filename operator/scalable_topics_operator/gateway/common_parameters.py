@@ -21,6 +21,7 @@ DESCRIPTOR = text(
     "segment as `hhhh-hhhh-id`: its range in hexadecimal and its id",
     pattern=r"[0-9a-f]{4}-[0-9a-f]{4}-(0|[1-9][0-9]{0,15})",
 )
+OPERATION = text("operation", "name of the SegmentOperation, in the Kubernetes namespace of the topic", longest=253)
 SEGMENT_ID = whole("segmentId", "id of the segment", 0, MOST_SEGMENT_ID, place=PATH)
 CONNECTION = text(
     "connection",

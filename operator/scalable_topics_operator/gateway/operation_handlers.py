@@ -10,12 +10,19 @@ from typing import Any
 from aiohttp import web
 
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import key_of
+from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
 from scalable_topics_operator.controllers.operation_queue import FINISHED
 from scalable_topics_operator.gateway import operation_routes, subscription_routes
 from scalable_topics_operator.gateway.acting import CallerWrites
-from scalable_topics_operator.gateway.common_parameters import DRY_RUN, FORCE, SEGMENT_ID, SUBSCRIPTION, TTL_SECONDS
+from scalable_topics_operator.gateway.common_parameters import (
+    DRY_RUN,
+    FORCE,
+    OPERATION,
+    SEGMENT_ID,
+    SUBSCRIPTION,
+    TTL_SECONDS,
+)
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.rest_call import Bound, Call, RestAdmission, Subject
 from scalable_topics_operator.gateway.waiting import ObjectWaits
@@ -32,6 +39,7 @@ _STATUSES: Mapping[str, int] = {
     "NotAvailable": 412,
 }
 _TOPIC_CHARS = 200
+_PENDING = "Pending"
 
 
 class OperationHandlers:
@@ -55,6 +63,7 @@ class OperationHandlers:
             (operation_routes.MERGE, self._merge),
             (operation_routes.REBUCKET, self._rebucket),
             (operation_routes.MIGRATE, self._migrate),
+            (operation_routes.GET_OPERATION, self._get),
             (subscription_routes.SEEK, self._seek),
             (subscription_routes.SKIP_ALL, self._skip_all),
         ]
@@ -102,6 +111,28 @@ class OperationHandlers:
         subject = await self._admission.topic(call)
         return await self._operate(call, subject, "SkipAll", skipAll={"subscription": call.values.need(SUBSCRIPTION)})
 
+    async def _get(self, call: Call) -> web.StreamResponse:
+        subject, name = await self._admission.topic(call), call.values.need(OPERATION)
+        key = ObjectKey(SEGMENT_OPERATIONS.plural, subject.key.namespace, name)
+        body = self._waits.latest(key)
+        if body is None or body["spec"]["scalableTopic"] != subject.key.name:
+            raise Refusal(
+                404,
+                f"there is no SegmentOperation {name} of {subject.topic}; those that have ended may have been deleted "
+                "(spec.ttlSecondsAfterFinished)",
+            )
+        status = body.get("status") or {}
+        return web.json_response(
+            {
+                "namespace": key.namespace,
+                "name": key.name,
+                "type": body["spec"]["type"],
+                "phase": status.get("phase") or _PENDING,
+                "reason": status.get("reason") or "",
+                "message": status.get("message") or "",
+            }
+        )
+
     async def _operate(self, call: Call, subject: Subject, kind: str, **block: Any) -> web.StreamResponse:
         """Make the SegmentOperation as the caller, and answer with what becomes of it."""
         self._writes.require_enabled()
@@ -113,7 +144,7 @@ class OperationHandlers:
         headers = {OPERATION_HEADER: f"{key.namespace}/{key.name}"}
         if ended is None:
             status = (self._waits.latest(key) or made).get("status") or {}
-            stands = ": ".join(text for text in (status.get("phase") or "Pending", status.get("message")) if text)
+            stands = ": ".join(text for text in (status.get("phase") or _PENDING, status.get("message")) if text)
             return web.json_response(
                 {
                     "reason": f"SegmentOperation {key.name} has not ended yet; {stands}",

@@ -9,6 +9,7 @@ from scalable_topics_operator.gateway.common_parameters import (
     FORCE,
     MOST_SEGMENT_ID,
     OF_TOPIC,
+    OPERATION,
     SEGMENT_ID,
     TOPIC_PATH,
     TTL_SECONDS,
@@ -87,4 +88,16 @@ MIGRATE = Route(
     writes=True,
 )
 
-OPERATION_ROUTES = (SPLIT, MERGE, REBUCKET, MIGRATE)
+GET_OPERATION = Route(
+    name="get-operation",
+    method="GET",
+    path=f"{TOPIC_PATH}/operations/{{operation}}",
+    summary="A SegmentOperation of a topic, as it stands",
+    tag=Tag.OPERATIONS,
+    rights=(Right("get", SEGMENT_OPERATIONS),),
+    parameters=(*OF_TOPIC, OPERATION),
+    answer=Payload("phase `Succeeded` or `Failed` once it has ended", schemas.OPERATION),
+    details="For whoever was answered 202.",
+)
+
+OPERATION_ROUTES = (SPLIT, MERGE, REBUCKET, MIGRATE, GET_OPERATION)

@@ -14,16 +14,20 @@ class Refusal(Exception):
         status: of HTTP.
         reason: what is wrong and what to do about it; holds no secret.
         manifest: what to apply instead, as YAML.
+        again: whether the same may be asked again where nobody could answer: nothing was begun.
     """
 
-    def __init__(self, status: int, reason: str, *, manifest: str = "") -> None:
+    def __init__(self, status: int, reason: str, *, manifest: str = "", again: bool = True) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
         self.manifest = manifest
+        self.again = again
 
 
-def error_response(status: int, reason: str, *, manifest: str = "", allow: str = "") -> web.Response:
+def error_response(
+    status: int, reason: str, *, manifest: str = "", allow: str = "", again: bool = True
+) -> web.Response:
     """`{"reason": ...}`, and when to come again or how to authenticate where that is the question.
 
     Args:
@@ -31,9 +35,10 @@ def error_response(status: int, reason: str, *, manifest: str = "", allow: str =
         reason: what is wrong and what to do about it.
         manifest: what to apply instead, if anything.
         allow: methods that there are, if this one is not among them.
+        again: whether 429 and 503 say when to come again.
     """
     headers = {"Allow": allow} if allow else {}
-    if status in (429, 503):
+    if status in (429, 503) and again:
         headers["Retry-After"] = str(RETRY_SECONDS)
     elif status == 401:
         headers["WWW-Authenticate"] = "Bearer, Pulsar"

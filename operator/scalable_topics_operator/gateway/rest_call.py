@@ -13,12 +13,19 @@ from scalable_topics.layout import LayoutError, SegmentLayout, TopicName, from_r
 from scalable_topics_operator.cluster.caller import Caller
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.object_key import ObjectKey
-from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS, TOPICS
+from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, SUBSCRIPTIONS, TOPICS
 from scalable_topics_operator.controllers.conditions import find_condition
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
 from scalable_topics_operator.gateway.access import Access
-from scalable_topics_operator.gateway.common_parameters import CONNECTION, NAMESPACE, SUBSCRIPTION, TENANT, TOPIC
+from scalable_topics_operator.gateway.common_parameters import (
+    CONNECTION,
+    NAMESPACE,
+    OPERATION,
+    SUBSCRIPTION,
+    TENANT,
+    TOPIC,
+)
 from scalable_topics_operator.gateway.parameters import Values, read_values
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.route import Right, Route
@@ -185,4 +192,6 @@ def _object_name(call: Call, right: Right, topic: ObjectKey) -> str:
         return topic.name
     if right.resource == SUBSCRIPTIONS:
         return subscription_object_name(topic.name, call.values.need(SUBSCRIPTION))
+    if right.resource == SEGMENT_OPERATIONS:
+        return call.values.need(OPERATION)
     return ""

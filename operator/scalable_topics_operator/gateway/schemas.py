@@ -98,6 +98,9 @@ SUBSCRIPTION: Schema = fields(
     },
     {"assignment": _ASSIGNMENT},
 )
+OPERATION: Schema = fields(
+    {"namespace": TEXT, "name": TEXT, "type": TEXT, "phase": TEXT, "reason": TEXT, "message": TEXT}
+)
 PLAN: Schema = fields({"message": TEXT}, {"plan": {"type": "object"}})
 SEGMENT_SUBSCRIPTION: Schema = fields(
     {"backlog": WHOLE, "markDelete": TEXT, "consumers": WHOLE, "counts": {"type": "boolean"}}

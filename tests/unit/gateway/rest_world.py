@@ -43,6 +43,7 @@ _SAMPLES = {
     "topic": "orders",
     "subscription": "billing",
     "descriptor": "0000-7fff-0",
+    "operation": "orders-split-1",
     "segmentId": "0",
     "segmentId1": "0",
     "segmentId2": "1",
