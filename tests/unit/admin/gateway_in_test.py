@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,9 +49,17 @@ class Reply:
 
 @dataclass
 class GatewayInTest:
-    """One that listens on loopback."""
+    """One that listens on loopback.
+
+    Args:
+        reply: what is answered to a request.
+        before: done before that.
+        heard: the requests.
+        url: of the gateway.
+    """
 
     reply: Callable[[Heard], Reply] = lambda heard: Reply()
+    before: Callable[[Heard], Awaitable[None]] | None = None
     heard: list[Heard] = field(default_factory=list)
     url: str = ""
 
@@ -72,6 +80,8 @@ class GatewayInTest:
             request.headers["Authorization"],
         )
         self.heard.append(heard)
+        if self.before is not None:
+            await self.before(heard)
         reply = self.reply(heard)
         if reply.text is not None:
             return web.Response(status=reply.status, text=reply.text, headers=reply.headers)
@@ -90,10 +100,11 @@ def operation_of(method: str, raw_path: str) -> tuple[tuple[str, str], dict[str,
 
 
 @asynccontextmanager
-async def gateway_in_test() -> AsyncIterator[GatewayInTest]:
+async def gateway_in_test(port: int = 0) -> AsyncIterator[GatewayInTest]:
+    """Start one, at a port if that matters."""
     gateway = GatewayInTest()
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", gateway.handle)
-    async with TestServer(application) as server:
+    async with TestServer(application, port=port or None) as server:
         gateway.url = f"http://{server.host}:{server.port}"
         yield gateway
