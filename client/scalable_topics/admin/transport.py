@@ -33,13 +33,14 @@ class Answer:
         status: of HTTP.
         headers: of the answer.
         body: of JSON; None for none.
-        attempts: how often it was asked.
     """
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: Any
-    attempts: int = 1
+
+
+_GONE = Answer(204, {}, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Transport:
             else:
                 retry_after = sent.headers.get(_RETRY_AFTER)
                 if not may_repeat(sent.status, retry_after, reads=request.operation.reads):
-                    return _answer(sent, attempt)
+                    return _GONE if attempt > 1 and _is_gone(request, sent) else _answer(sent)
                 failure, again = _refusal(sent), True
             pause = pause_seconds(attempt, retry_after)
             if not again or attempt == MAX_ATTEMPTS or time.monotonic() + pause >= deadline:
@@ -157,7 +158,12 @@ def _nothing_sent(error: Exception) -> bool:
     return isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
 
 
-def _answer(sent: _Sent, attempts: int) -> Answer:
+def _is_gone(request: Request, sent: _Sent) -> bool:
+    """Whether what is to be deleted is not there, by an earlier attempt whose answer was lost on its way here."""
+    return request.operation.method == "DELETE" and sent.status == 404
+
+
+def _answer(sent: _Sent) -> Answer:
     """The answer; raises AdminError for one that is no success, or no JSON."""
     if not 200 <= sent.status < 300:
         raise _refusal(sent)
@@ -165,7 +171,7 @@ def _answer(sent: _Sent, attempts: int) -> Answer:
         body = json.loads(sent.text) if sent.text.strip() else None
     except (ValueError, RecursionError):
         raise AdminError("the answer is no JSON; is this the address of the gateway?", sent.status) from None
-    return Answer(sent.status, sent.headers, body, attempts)
+    return Answer(sent.status, sent.headers, body)
 
 
 def _refusal(sent: _Sent) -> AdminError:

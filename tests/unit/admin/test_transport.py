@@ -83,6 +83,14 @@ async def test_writes_are_repeated_where_nothing_was_begun(status: int) -> None:
         assert len(gateway.heard) == 2
 
 
+async def test_what_an_earlier_attempt_has_deleted_is_gone() -> None:
+    async with gateway_in_test() as gateway, AdminClient(gateway.options()) as client:
+        gateway.answers(_refused(503, **COME_AGAIN), _refused(404))
+        assert (await client.delete_subscription(TOPIC, "billing")).done
+        with pytest.raises(NotFoundError):
+            await client.delete_subscription(TOPIC, "billing")
+
+
 async def test_nothing_is_repeated_for_ever() -> None:
     async with gateway_in_test() as gateway, AdminClient(gateway.options()) as client:
         gateway.answers(_refused(503, "no leader is known", **COME_AGAIN))
