@@ -33,6 +33,7 @@ WAITING_FRAMES = 16
 """A client that lets so many wait is sent away."""
 
 _LOOK_SECONDS = 1.0
+_SESSIONS_AT_ONCE = 100
 _PING_SECONDS = (8.0, 12.0)
 # With the age of an answer below, a right that is taken away ends a session within a minute (R33).
 _JUDGE_SECONDS = (40.0, 50.0)
@@ -249,7 +250,10 @@ class Sessions:
             now = time.monotonic()
             stood_still_seconds = now - looked_at - _LOOK_SECONDS
             looked_at = now
-            for session in list(self._sessions):
+            for count, session in enumerate(list(self._sessions)):
+                if count % _SESSIONS_AT_ONCE == _SESSIONS_AT_ONCE - 1:
+                    # Thousands of sessions hold up nothing else.
+                    await asyncio.sleep(0)
                 if stood_still_seconds > _LOOK_SECONDS:
                     # What has come meanwhile was not read yet.
                     session.heard_at_seconds += stood_still_seconds

@@ -7,6 +7,7 @@ import logging
 import random
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import Protocol
 
 from scalable_topics.layout import LayoutError, TopicName
@@ -32,11 +33,12 @@ from scalable_topics_operator.operations.journal import read_state
 logger = logging.getLogger(__name__)
 
 _LEADERS_SECONDS = 2.0
-_TOPICS_AT_ONCE = 100
+_TOPICS_AT_ONCE = _WATCHERS_AT_ONCE = 100
 # A watcher that comes later is told what was found for another, if it is not older.
 _OWNERS_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
+_DELETED = "the topic was deleted"
 
 
 class Watcher(Protocol):
@@ -49,6 +51,19 @@ class Watcher(Protocol):
         """Close it, after what was sent."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A watcher among the others.
+
+    Args:
+        joined_at: number of the last frame that it need not be told, as it came later.
+        wants_owners: whether it wants to know which brokers serve the segments.
+    """
+
+    joined_at: int
+    wants_owners: bool
+
+
 class _WatchedTopic:
     """One topic with watchers.
 
@@ -57,37 +72,72 @@ class _WatchedTopic:
         uid: of its object.
     """
 
-    __slots__ = ("asking", "frame", "leader", "owners", "owners_at_seconds", "topic", "uid", "watchers")
+    __slots__ = (
+        "_number",
+        "_outgoing",
+        "_telling",
+        "_watchers",
+        "asking",
+        "frame",
+        "leader",
+        "owners",
+        "owners_at_seconds",
+        "topic",
+        "uid",
+    )
 
     def __init__(self, topic: TopicName, uid: str) -> None:
         self.topic = topic
         self.uid = uid
         self.leader: Peer | None = None
         self.frame: LayoutFrame | None = None
-        # Whether each wants to know the owners.
-        self.watchers: dict[Watcher, bool] = {}
         self.owners: bytes | None = None
         self.owners_at_seconds = 0.0
         self.asking: asyncio.Task[None] | None = None
+        self._watchers: dict[Watcher, _Place] = {}
+        self._number = 0
+        self._outgoing: deque[tuple[int, bytes, bool]] = deque()
+        self._telling: asyncio.Task[None] | None = None
+
+    @property
+    def is_watched(self) -> bool:
+        return bool(self._watchers)
 
     @property
     def owners_wanted(self) -> bool:
-        return any(self.watchers.values())
+        return any(place.wants_owners for place in self._watchers.values())
 
-    def send(self, frame: bytes) -> None:
-        for watcher in list(self.watchers):
-            watcher.send(frame)
+    def add(self, watcher: Watcher, *, wants_owners: bool) -> None:
+        self._watchers[watcher] = _Place(self._number, wants_owners)
 
-    def send_owners(self, frame: bytes) -> None:
-        for watcher, wants_owners in list(self.watchers.items()):
-            if wants_owners:
-                watcher.send(frame)
+    def remove(self, watcher: Watcher) -> None:
+        self._watchers.pop(watcher, None)
+
+    def send(self, frame: bytes, *, of_owners: bool = False) -> None:
+        """Send a frame to all, or to those who want to know the owners, after what they are being sent."""
+        self._number += 1
+        self._outgoing.append((self._number, frame, of_owners))
+        if self._telling is None:
+            self._telling = asyncio.create_task(self._tell())
 
     def give_up_asking(self) -> None:
         self.owners = None
         if self.asking is not None:
             self.asking.cancel()
             self.asking = None
+
+    async def _tell(self) -> None:
+        while self._outgoing:
+            number, frame, of_owners = self._outgoing.popleft()
+            for count, (watcher, place) in enumerate(list(self._watchers.items())):
+                if count % _WATCHERS_AT_ONCE == _WATCHERS_AT_ONCE - 1:
+                    # Thousands of watchers hold up nothing else.
+                    await asyncio.sleep(0)
+                if place.joined_at < number and (place.wants_owners or not of_owners):
+                    watcher.send(frame)
+                    if frame is DELETED:
+                        watcher.end(CloseCode.DONE, _DELETED)
+        self._telling = None
 
 
 class WatchHub:
@@ -128,11 +178,12 @@ class WatchHub:
         if found is None:
             body = self._cache.get(key)
             if body is None:
-                _part(watcher)
+                watcher.send(DELETED)
+                watcher.end(CloseCode.DONE, _DELETED)
                 return
             found = self._topics[key] = _WatchedTopic(topic, body["metadata"]["uid"])
             self._take(key, found, body)
-        found.watchers[watcher] = owners
+        found.add(watcher, wants_owners=owners)
         if found.frame is None:
             # Being created: the first layout is a change.
             return
@@ -148,11 +199,12 @@ class WatchHub:
     def leave(self, watcher: Watcher, key: ObjectKey) -> None:
         """Tell a watcher nothing more."""
         found = self._topics.get(key)
-        if found is None or found.watchers.pop(watcher, None) is None:
+        if found is None:
             return
+        found.remove(watcher)
         if not found.owners_wanted:
             found.give_up_asking()
-        if not found.watchers:
+        if not found.is_watched:
             del self._topics[key]
 
     async def run(self) -> None:
@@ -197,8 +249,7 @@ class WatchHub:
     def _forget(self, key: ObjectKey, found: _WatchedTopic) -> None:
         del self._topics[key]
         found.give_up_asking()
-        for watcher in found.watchers:
-            _part(watcher)
+        found.send(DELETED)
 
     def _change(self, key: ObjectKey, found: _WatchedTopic, body: Body) -> None:
         before = found.frame
@@ -245,9 +296,4 @@ class WatchHub:
             pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
         found.asking = None
         found.owners, found.owners_at_seconds = owners_frame(epoch, owners), time.monotonic()
-        found.send_owners(found.owners)
-
-
-def _part(watcher: Watcher) -> None:
-    watcher.send(DELETED)
-    watcher.end(CloseCode.DONE, "the topic was deleted")
+        found.send(found.owners, of_owners=True)
