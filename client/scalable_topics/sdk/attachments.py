@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scalable_topics.sdk.layout_message import FollowedSegment, LayoutMessage
+from scalable_topics.sdk.prefetch_budget import PrefetchBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +34,13 @@ class Detach:
 class Attachments:
     """The attachments of one consumer.
 
-    Segments that come later must be fed from the same budget, and a prefetch cannot be changed while a consumer is
-    attached. So a layout's new segments share half of what is left, and what detached segments had comes back.
-
     Args:
         budget: messages that may wait for the application, over all segments; each segment gets at least one.
         from_earliest: whether a new subscription starts at the earliest message.
     """
 
     def __init__(self, budget: int, *, from_earliest: bool) -> None:
-        self._left = budget
+        self._budget = PrefetchBudget(budget)
         self._from_earliest = from_earliest
         self._prefetch: dict[int, int] = {}
         self._topics: dict[int, str] = {}
@@ -56,13 +54,12 @@ class Attachments:
             if segment_id not in message.segments or message.segments[segment_id].topic != topic
         ]
         for segment_id in gone:
-            self._left += self._prefetch.pop(segment_id)
+            self._budget.give_back(self._prefetch.pop(segment_id))
             del self._topics[segment_id]
         new = [segment for segment_id, segment in message.segments.items() if segment_id not in self._topics]
-        share = max(1, self._left // (2 * len(new))) if new else 0
+        share = self._budget.take(len(new)) if new else 0
         for segment in new:
             self._topics[segment.segment_id] = segment.topic
             self._prefetch[segment.segment_id] = share
-            self._left -= share
         attach = [Attach(segment, share, self._from_earliest or not is_first) for segment in new]
         return [*(Detach(segment_id) for segment_id in gone), *attach]

@@ -10,17 +10,16 @@ from typing import Any, Self
 import pulsar
 
 from scalable_topics.layout import TopicName
-from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.attachments import Attach, Attachments, Detach
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.errors import ClientError, ClosedError, ConnectError
+from scalable_topics.sdk.inbox import Inbox
 from scalable_topics.sdk.layout_follower import LayoutFollower
-from scalable_topics.sdk.layout_message import LayoutMessage
+from scalable_topics.sdk.layout_message import FollowedSegment, LayoutMessage
 from scalable_topics.sdk.message_id import MessageId
 from scalable_topics.sdk.options import ConnectionOptions, QueueConsumerOptions
 from scalable_topics.sdk.received_message import ReceivedMessage
-from scalable_topics.sdk.receivers import Receivers
-from scalable_topics.sdk.segment_consumer import Received, SegmentConsumer
+from scalable_topics.sdk.segment_consumer import Listener, SegmentConsumer, Subscribe
 
 
 class QueueConsumer:
@@ -54,8 +53,7 @@ class QueueConsumer:
             options.receiver_queue_size, from_earliest=options.initial_position == pulsar.InitialPosition.Earliest
         )
         self._consumers: dict[int, SegmentConsumer] = {}
-        self._receivers = Receivers(lambda: len(self._arrivals.items))
-        self._arrivals: Arrivals[Received] = Arrivals(asyncio.get_running_loop(), self._receivers.wake)
+        self._inbox: Inbox[ReceivedMessage] = Inbox(_received, self._check_open)
         self._detaching: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -71,8 +69,11 @@ class QueueConsumer:
         assert latest is not None
         self._follow(latest, in_background=False)
         self._follower.add_listener(self._follow)
+        segments = latest.segments
         try:
-            await asyncio.gather(*(self._attach_first(consumer) for consumer in tuple(self._consumers.values())))
+            await asyncio.gather(
+                *(self._attach_first(segments[key], consumer) for key, consumer in self._consumers.items())
+            )
         except pulsar.PulsarException as error:
             raise ConnectError(f"cannot attach a consumer to {self._topic}: {type(error).__name__}") from None
 
@@ -117,22 +118,14 @@ class QueueConsumer:
             TimeoutError: there was none in time.
             ClosedError: the consumer is closed.
         """
-        async with asyncio.timeout(timeout_seconds):
-            while True:
-                message = self._take()
-                if message is not None:
-                    return message
-                await self._receivers.wait()
+        return await self._inbox.receive(timeout_seconds)
 
     async def receive_many(self, most: int, timeout_seconds: float | None = None) -> list[ReceivedMessage]:
         """The next messages: as many as are there, at least one and at most `most`.
 
         Arguments and errors are those of `receive`; `most` is 1 or more.
         """
-        messages = [await self.receive(timeout_seconds)]
-        while len(messages) < most and (message := self._take()) is not None:
-            messages.append(message)
-        return messages
+        return await self._inbox.receive_many(most, timeout_seconds)
 
     async def acknowledge(self, message: ReceivedMessage | MessageId) -> None:
         """Say that a message is done with. It is sent to the broker with others, within 100 ms or at close; without a
@@ -169,10 +162,10 @@ class QueueConsumer:
             return
         self._is_closed = True
         self._follower.remove_listener(self._follow)
-        self._receivers.wake_all()
+        self._inbox.wake_all()
         await asyncio.gather(*(consumer.close() for consumer in self._consumers.values()), *self._detaching)
         self._consumers.clear()
-        self._arrivals.items.clear()
+        self._inbox.clear()
         await self._tell_closed(self)
 
     async def __aenter__(self) -> Self:
@@ -192,41 +185,48 @@ class QueueConsumer:
                     task.add_done_callback(self._detaching.discard)
                 case Attach(segment):
                     consumer = self._consumers[segment.segment_id] = SegmentConsumer(
-                        change,
-                        self._subscription,
-                        self.dead_letter_topic,
+                        segment.segment_id,
+                        self._subscribing(change),
+                        prefetch=change.prefetch,
+                        is_cumulative=False,
                         connection=self._connection,
-                        options=self._options,
                         schema=self._schema,
                         threads=self._threads,
-                        arrivals=self._arrivals,
+                        arrivals=self._inbox.arrivals,
                     )
                     if in_background:
                         consumer.keep_attaching()
 
-    async def _attach_first(self, consumer: SegmentConsumer) -> None:
+    def _subscribing(self, attach: Attach) -> Subscribe:
+        def subscribe(client: pulsar.Client, schema: Any, receiver_queue_size: int, listener: Listener) -> Any:
+            return self._options.subscribe(
+                client,
+                attach.segment.topic,
+                self._subscription,
+                dead_letter_topic=self.dead_letter_topic,
+                from_earliest=attach.from_earliest,
+                receiver_queue_size=receiver_queue_size,
+                schema=schema,
+                listener=listener,
+            )
+
+        return subscribe
+
+    async def _attach_first(self, segment: FollowedSegment, consumer: SegmentConsumer) -> None:
         try:
             await consumer.attach()
         except pulsar.TopicNotFound:
-            if consumer.segment.is_active:
+            if segment.is_active:
                 raise
             # It has been pruned since the layout was published; the next layout says so.
             consumer.keep_attaching()
 
-    def _take(self) -> ReceivedMessage | None:
+    def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError(f"the consumer on {self._topic} is closed")
-        items = self._arrivals.items
-        while items:
-            consumer, message = items.popleft()
-            if not consumer.is_closed:
-                consumer.taken()
-                return ReceivedMessage(message, consumer.segment.segment_id)
-        return None
 
     def _find(self, message: ReceivedMessage | MessageId) -> tuple[SegmentConsumer | None, Any]:
-        if self._is_closed:
-            raise ClosedError(f"the consumer on {self._topic} is closed")
+        self._check_open()
         message_id = message.message_id if isinstance(message, ReceivedMessage) else message
         if message_id.position is None:
             raise ClientError(f"{message_id!r} does not say where the message is stored")
@@ -234,3 +234,7 @@ class QueueConsumer:
             raise ClientError(f"{message_id!r} is one of a batch; acknowledge it with the message received")
         # A segment that is gone from the layout is acknowledged to its end: there is nothing left to do.
         return self._consumers.get(message_id.segment_id), message_id.position
+
+
+def _received(consumer: SegmentConsumer, message: pulsar.Message) -> ReceivedMessage:
+    return ReceivedMessage(message, consumer.segment_id)

@@ -1,4 +1,4 @@
-"""The consumer of one segment of a queue consumer."""
+"""The consumer of one segment."""
 
 from __future__ import annotations
 
@@ -7,37 +7,43 @@ import contextlib
 import copy
 import random
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import pulsar
 
 from scalable_topics.sdk.arrivals import Arrivals
-from scalable_topics.sdk.attachments import Attach
 from scalable_topics.sdk.blocking_calls import BlockingCalls
-from scalable_topics.sdk.options import ConnectionOptions, QueueConsumerOptions
+from scalable_topics.sdk.options import ConnectionOptions
 from scalable_topics.sdk.pulsar_binding import close_client, close_consumer
 
 _LEAST_PAUSE_SECONDS = 0.2
 _MOST_PAUSE_SECONDS = 15.0
+# Whoever is attached may be about to leave, for this very consumer.
+_MOST_BUSY_PAUSE_SECONDS = 1.0
 _RECONNECT_LOOK_SECONDS = 0.1
 # pulsar-client still drops acknowledgements that it gets while it attaches anew.
 _CONNECTED_LOOKS = 3
 
 Received = tuple["SegmentConsumer", pulsar.Message]
+Listener: TypeAlias = Callable[[Any, pulsar.Message], None]
+Subscribe: TypeAlias = Callable[[pulsar.Client, Any, int, Listener], Any]
+"""Attaches a consumer to the segment's topic and answers it: through which pulsar-client, with which schema, how many
+messages it may hold, and what is called with them in a thread of pulsar-client. Blocks."""
 
 
 class SegmentConsumer:
-    """Attached to one segment, in a Shared subscription, through connections of its own.
+    """Attached to one segment, through connections of its own.
 
     Once the subscription is through with a sealed segment, brokers say so in a way that makes pulsar-client drop its
     connection; the unacknowledged messages of other consumers on it would be delivered again.
 
     Args:
-        attach: the segment, and how to attach.
-        subscription: name of the subscription.
-        dead_letter_topic: full name of the topic for messages given up on.
+        segment_id: the segment.
+        subscribe: how to attach.
+        prefetch: messages that may wait for the application, 1 or more; each place has room for at least one.
+        is_cumulative: acknowledging a message acknowledges everything before it.
         connection: how Pulsar is reached.
-        options: of the consumer.
         schema: of the consumer.
         threads: for blocking calls.
         arrivals: where messages go.
@@ -45,43 +51,54 @@ class SegmentConsumer:
 
     def __init__(
         self,
-        attach: Attach,
-        subscription: str,
-        dead_letter_topic: str,
+        segment_id: int,
+        subscribe: Subscribe,
         *,
+        prefetch: int,
+        is_cumulative: bool,
         connection: ConnectionOptions,
-        options: QueueConsumerOptions,
         schema: Any,
         threads: BlockingCalls,
         arrivals: Arrivals[Received],
     ) -> None:
-        self.segment = attach.segment
-        self._subscription = subscription
-        self._dead_letter_topic = dead_letter_topic
+        self.segment_id = segment_id
+        self._subscribe_with = subscribe
+        # Half may wait in pulsar-client, half here.
+        self._most_waiting = max(1, prefetch // 2)
+        self._is_cumulative = is_cumulative
         self._connection = connection
-        self._options = options
         # One that looks up writers' schemas does so through the connection that it is attached to.
         self._schema = copy.copy(schema)
-        self._from_earliest = attach.from_earliest
-        # Half may wait in pulsar-client, half here.
-        self._most_waiting = max(1, attach.prefetch // 2)
         self._threads = threads
         self._arrivals = arrivals
         self._client: pulsar.Client | None = None
         self._consumer: Any = None
         self._arrived = 0
         self._taken = 0
-        self._is_paused = False
+        self._paused: Any = None
+        self._is_stopped = False
         self._is_closed = False
         self._lock = threading.Lock()
         self._attaching: asyncio.Task[None] | None = None
+        self._acknowledged: Any = None
         self._unsent: list[Any] = []
         self._sending: asyncio.Task[None] | None = None
 
     @property
-    def is_closed(self) -> bool:
-        """Whether it is detached, or about to be; what it had is of no use any more."""
-        return self._is_closed
+    def is_stopped(self) -> bool:
+        """Whether what it has is of no use any more: it delivers nothing, and detaches soon."""
+        return self._is_stopped
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a broker serves it, as far as pulsar-client knows."""
+        consumer = self._consumer
+        return consumer is not None and bool(consumer.is_connected())
+
+    @property
+    def arrived(self) -> int:
+        """How many messages have come."""
+        return self._arrived
 
     @property
     def waiting(self) -> int:
@@ -92,24 +109,43 @@ class SegmentConsumer:
         """Attach. Raises what pulsar-client does."""
         await self._threads.run(self._subscribe)
 
-    def keep_attaching(self) -> None:
-        """Attach in the background, as often as it takes."""
-        self._attaching = asyncio.get_running_loop().create_task(self._attach_at_last())
+    def keep_attaching(self, refused: Callable[[pulsar.PulsarException], None] | None = None) -> None:
+        """Attach in the background, as often as it takes.
+
+        Args:
+            refused: called in the event loop with the reason of each failure.
+        """
+        self._attaching = asyncio.get_running_loop().create_task(self._attach_at_last(refused))
+
+    def attach_anew(self) -> None:
+        """Detach, attach again and send the last acknowledgement again, where acknowledging is cumulative: it may have
+        been lost with a connection, and a consumer of pulsar-client sends none twice.
+        """
+        if self._attaching is not None and not self._attaching.done():
+            return
+        consumer, self._consumer = self._consumer, None
+        self._attaching = asyncio.get_running_loop().create_task(self._replace(consumer))
+        if self._acknowledged is not None:
+            self.acknowledge(self._acknowledged)
 
     def taken(self) -> None:
         """The application has taken a message."""
         self._taken += 1
-        if self._is_paused and self.waiting <= self._most_waiting // 2:
-            self._resume()
+        paused = self._paused
+        if paused is not None and self.waiting <= self._most_waiting // 2:
+            self._resume(paused)
 
     def acknowledge(self, position: Any) -> None:
-        """Acknowledge one message, by its id in pulsar-client; sent with others within 100 ms. Does not block."""
-        if self._consumer is None or self._is_closed:
+        """Acknowledge a message, by its id in pulsar-client; sent with others within 100 ms. Does not block."""
+        if self._is_closed:
             return
-        if not self._unsent and self._consumer.is_connected():
-            self._consumer.acknowledge(position)
+        self._acknowledged = position
+        if not self._unsent and self.is_connected:
+            self._send(position)
             return
         # pulsar-client forgets acknowledgements that it is given without a connection.
+        if self._is_cumulative:
+            self._unsent.clear()
         self._unsent.append(position)
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send_when_connected())
@@ -119,16 +155,25 @@ class SegmentConsumer:
         if self._consumer is not None and not self._is_closed:
             self._consumer.negative_acknowledge(position)
 
+    async def acknowledgements_sent(self) -> None:
+        """Wait until all acknowledgements are on their way."""
+        if self._sending is not None:
+            await asyncio.shield(self._sending)
+
+    def stop(self) -> None:
+        """Deliver nothing more; acknowledging still works until it is closed."""
+        self._is_stopped = True
+
     async def close(self) -> None:
-        """Detach; acknowledgements are sent before."""
-        with self._lock:
-            self._is_closed = True
+        """Detach; acknowledgements are sent before. An attachment under way comes to its end first: it never returns if
+        its pulsar-client is closed meanwhile.
+        """
+        self._is_stopped = self._is_closed = True
         background = [task for task in (self._attaching, self._sending) if task is not None]
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
-        if self._client is not None:
-            await self._threads.run(self._detach)
+        await self._threads.run(self._detach)
 
     def _subscribe(self) -> None:
         with self._lock:
@@ -137,64 +182,70 @@ class SegmentConsumer:
                 return
             if self._client is None:
                 self._client = self._connection.connect()
-        consumer = self._options.subscribe(
-            self._client,
-            self.segment.topic,
-            self._subscription,
-            dead_letter_topic=self._dead_letter_topic,
-            from_earliest=self._from_earliest,
-            receiver_queue_size=self._most_waiting,
-            schema=self._schema,
-            listener=self._receive,
-        )
-        self._consumer = consumer
+            self._consumer = self._subscribe_with(self._client, self._schema, self._most_waiting, self._receive)
 
     def _receive(self, consumer: Any, message: pulsar.Message) -> None:
         """Called in a thread of pulsar-client."""
-        if self._consumer is None:
-            # Messages come before the call that attaches has returned.
-            self._consumer = consumer
+        if self._is_stopped:
+            consumer.pause_message_listener()
+            return
         self._arrived += 1
         self._arrivals.put((self, message))
         if self.waiting >= self._most_waiting:
-            self._is_paused = True
+            # Not the consumer that is attached: messages come before the call that attaches has returned.
+            self._paused = consumer
             consumer.pause_message_listener()
             if self.waiting <= self._most_waiting // 2:
                 # The application was faster than this: nobody else would resume.
                 self._resume(consumer)
 
-    def _resume(self, consumer: Any = None) -> None:
-        self._is_paused = False
+    def _resume(self, consumer: Any) -> None:
+        self._paused = None
         with contextlib.suppress(pulsar.PulsarException):
-            (consumer or self._consumer).resume_message_listener()
+            consumer.resume_message_listener()
 
-    async def _attach_at_last(self) -> None:
+    async def _replace(self, consumer: Any) -> None:
+        with contextlib.suppress(pulsar.PulsarException):
+            await self._threads.run(close_consumer, consumer)
+        await self._attach_at_last(None)
+
+    async def _attach_at_last(self, refused: Callable[[pulsar.PulsarException], None] | None) -> None:
         pause_seconds = _LEAST_PAUSE_SECONDS
         while not self._is_closed:
             try:
                 await self.attach()
                 return
-            except pulsar.PulsarException:
+            except pulsar.PulsarException as error:
+                if refused is not None:
+                    refused(error)
+                is_busy = isinstance(error, pulsar.ConsumerBusy)
+                pause_seconds = min(pause_seconds, _MOST_BUSY_PAUSE_SECONDS if is_busy else _MOST_PAUSE_SECONDS)
                 await asyncio.sleep(random.uniform(pause_seconds / 2, pause_seconds))
-                pause_seconds = min(2 * pause_seconds, _MOST_PAUSE_SECONDS)
+                pause_seconds *= 2
 
     async def _send_when_connected(self) -> None:
         looks = 0
         while looks < _CONNECTED_LOOKS:
             await asyncio.sleep(_RECONNECT_LOOK_SECONDS)
-            looks = looks + 1 if self._consumer.is_connected() else 0
+            looks = looks + 1 if self.is_connected else 0
         self._send_unsent()
 
     def _send_unsent(self) -> None:
         unsent, self._unsent = self._unsent, []
         for position in unsent:
+            self._send(position)
+
+    def _send(self, position: Any) -> None:
+        if self._is_cumulative:
+            self._consumer.acknowledge_cumulative(position)
+        else:
             self._consumer.acknowledge(position)
 
     def _detach(self) -> None:
-        if self._consumer is not None:
-            with contextlib.suppress(pulsar.PulsarException):
-                self._send_unsent()
-                close_consumer(self._consumer)
-        if self._client is not None:
-            # This ends an attachment under way, too.
-            close_client(self._client)
+        with self._lock:
+            if self._consumer is not None:
+                with contextlib.suppress(pulsar.PulsarException):
+                    self._send_unsent()
+                    close_consumer(self._consumer)
+            if self._client is not None:
+                close_client(self._client)

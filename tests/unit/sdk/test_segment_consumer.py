@@ -7,15 +7,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from scalable_topics.layout import HashRange
 from scalable_topics.sdk.arrivals import Arrivals
-from scalable_topics.sdk.attachments import Attach
 from scalable_topics.sdk.blocking_calls import BlockingCalls
-from scalable_topics.sdk.layout_message import FollowedSegment
 from scalable_topics.sdk.segment_consumer import Received, SegmentConsumer
 
 TIMEOUT_SECONDS = 10
-SEGMENT = FollowedSegment(0, HashRange.parse_descriptor("0000-ffff"), "persistent://t/n/x-segment-0000-ffff-0")
 
 
 class Attached:
@@ -23,6 +19,9 @@ class Attached:
 
     def __init__(self) -> None:
         self.is_running = True
+        self.connected = True
+        self.acknowledged: list[Any] = []
+        self.closed = 0
         self._consumer = self
 
     def pause_message_listener(self) -> None:
@@ -31,8 +30,18 @@ class Attached:
     def resume_message_listener(self) -> None:
         self.is_running = True
 
+    def is_connected(self) -> bool:
+        return self.connected
+
+    def acknowledge(self, position: Any) -> None:
+        self.acknowledged.append(position)
+
+    def acknowledge_cumulative(self, position: Any) -> None:
+        self.acknowledged.append(("all up to", position))
+
     def close(self) -> None:
-        """Detach."""
+        self.closed += 1
+        self.connected = False
 
 
 class Client:
@@ -46,33 +55,37 @@ class Client:
 
 
 class Pulsar:
-    """Stands for the connection and for the consumer's options."""
+    """Stands for the connection and for the way a consumer attaches."""
 
     def __init__(self, on_subscribe: Callable[[Callable[[Any, Any], None], Attached], None]) -> None:
         self.clients: list[Client] = []
         self.attached = Attached()
+        self.before: list[Attached] = []
         self._on_subscribe = on_subscribe
 
     def connect(self) -> Client:
         self.clients.append(Client())
         return self.clients[-1]
 
-    def subscribe(self, *_: Any, listener: Callable[[Any, Any], None], **__: Any) -> Attached:
+    def subscribe(self, client: Any, schema: Any, size: int, listener: Callable[[Any, Any], None]) -> Attached:
+        if not self.attached.connected:
+            self.before.append(self.attached)
+            self.attached = Attached()
         self._on_subscribe(listener, self.attached)
         return self.attached
 
 
-def make(pulsar: Pulsar) -> tuple[SegmentConsumer, Arrivals[Received], BlockingCalls]:
+def make(pulsar: Pulsar, *, is_cumulative: bool = False) -> tuple[SegmentConsumer, Arrivals[Received], BlockingCalls]:
     """A consumer that may keep one message waiting here."""
     arrivals: Arrivals[Received] = Arrivals(asyncio.get_running_loop(), lambda: None)
     threads = BlockingCalls()
-    options: Any = pulsar
+    connection: Any = pulsar
     consumer = SegmentConsumer(
-        Attach(SEGMENT, 2, False),
-        "s",
-        "persistent://t/n/x-s-DLQ",
-        connection=options,
-        options=options,
+        0,
+        pulsar.subscribe,
+        prefetch=2,
+        is_cumulative=is_cumulative,
+        connection=connection,
         schema=None,
         threads=threads,
         arrivals=arrivals,
@@ -104,7 +117,9 @@ async def test_a_message_taken_before_attaching_has_returned_resumes_the_listene
 
 
 async def test_closing_while_attaching_leaves_nothing_attached() -> None:
-    """The thread that attaches cannot be stopped; whatever it made is closed, and it makes nothing afterwards."""
+    """The thread that attaches cannot be stopped, and may hang for ever if its pulsar-client is closed meanwhile: it
+    ends first, what it made is closed, and it makes nothing afterwards.
+    """
     under_way, proceed = threading.Event(), threading.Event()
 
     def wait(*_: Any) -> None:
@@ -115,9 +130,14 @@ async def test_closing_while_attaching_leaves_nothing_attached() -> None:
     consumer, _, threads = make(pulsar)
     consumer.keep_attaching()
     assert await asyncio.to_thread(under_way.wait, TIMEOUT_SECONDS)
-    await consumer.close()
+    closing = asyncio.create_task(consumer.close())
+    done, _ = await asyncio.wait({closing}, timeout=0.1)
+    assert not done
+    assert [client.closed for client in pulsar.clients] == [0]
     proceed.set()
+    await asyncio.wait_for(closing, TIMEOUT_SECONDS)
     assert [client.closed for client in pulsar.clients] == [1]
+    assert pulsar.attached.closed == 1
     await consumer.attach()
     assert len(pulsar.clients) == 1
     threads.close()
@@ -130,4 +150,52 @@ async def test_nothing_is_made_after_closing() -> None:
     await consumer.close()
     await consumer.attach()
     assert pulsar.clients == []
+    threads.close()
+
+
+async def test_R24_without_a_connection_only_the_last_cumulative_acknowledgement_is_kept() -> None:
+    """pulsar-client forgets what it gets without a connection; the last one says it all."""
+    pulsar = Pulsar(lambda *_: None)
+    consumer, _, threads = make(pulsar, is_cumulative=True)
+    await consumer.attach()
+    consumer.acknowledge(1)
+    pulsar.attached.connected = False
+    consumer.acknowledge(2)
+    consumer.acknowledge(3)
+    assert pulsar.attached.acknowledged == [("all up to", 1)]
+    pulsar.attached.connected = True
+    await asyncio.wait_for(consumer.acknowledgements_sent(), TIMEOUT_SECONDS)
+    assert pulsar.attached.acknowledged == [("all up to", 1), ("all up to", 3)]
+    await consumer.close()
+    threads.close()
+
+
+async def test_R17_attaching_anew_sends_the_last_acknowledgement_again() -> None:
+    pulsar = Pulsar(lambda *_: None)
+    consumer, _, threads = make(pulsar, is_cumulative=True)
+    await consumer.attach()
+    consumer.acknowledge(1)
+    consumer.attach_anew()
+    consumer.attach_anew()
+    await asyncio.wait_for(consumer.acknowledgements_sent(), TIMEOUT_SECONDS)
+    assert [attached.closed for attached in pulsar.before] == [1]
+    assert pulsar.attached.acknowledged == [("all up to", 1)]
+    await consumer.close()
+    threads.close()
+
+
+async def test_what_is_stopped_delivers_nothing_and_still_acknowledges() -> None:
+    listeners: list[Callable[[Any, Any], None]] = []
+    pulsar = Pulsar(lambda listener, _: listeners.append(listener))
+    consumer, arrivals, threads = make(pulsar)
+    await consumer.attach()
+    consumer.stop()
+    listeners[0](pulsar.attached, "message")
+    assert not arrivals.items
+    assert not pulsar.attached.is_running
+    consumer.acknowledge(1)
+    assert pulsar.attached.acknowledged == [1]
+    await consumer.close()
+    consumer.acknowledge(2)
+    assert pulsar.attached.acknowledged == [1]
     threads.close()
