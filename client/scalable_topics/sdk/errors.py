@@ -19,6 +19,22 @@ class ConnectError(ClientError):
     """A producer, consumer or reader could not be attached: access denied, unreachable, incompatible schema."""
 
 
+class SessionRefusedError(ClientError):
+    """The topic's leader wants nothing more of a coordinated consumer, which is therefore of no use any more: another
+    one has registered under its name, the right to consume is gone, or the subscription is of another kind.
+
+    Args:
+        status: as of HTTP.
+        reason: what the leader says.
+        where: topic, subscription and consumer.
+    """
+
+    def __init__(self, status: int, reason: str, where: str) -> None:
+        super().__init__(f"{where} is refused ({status}): {reason}")
+        self.status = status
+        self.reason = reason
+
+
 class ClosedError(ClientError):
     """The client, producer or consumer is closed."""
 

@@ -1,0 +1,186 @@
+"""Frames of a consumer session (docs/sessions.md): what the gateway sends, read; what a client sends, made. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from scalable_topics.layout import HashRange, LayoutError, SegmentState
+from scalable_topics.layout.json_fields import as_int, as_list, as_member, as_object, as_text, required
+from scalable_topics.sdk.errors import ClientError
+
+
+class ConsumerKind(StrEnum):
+    """What a coordinated consumer is."""
+
+    STREAM = "Stream"
+    CHECKPOINT = "Checkpoint"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AssignmentVersion:
+    """Orders the assignments of one subscription."""
+
+    term: int
+    epoch: int
+    counter: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedSegment:
+    """A segment that a consumer may be attached to.
+
+    Args:
+        segment_id: id, unique within the topic.
+        hash_range: the part of the ring it covers.
+        topic: full name of the topic that holds its messages.
+        state: Active or Sealed.
+        is_shared: only some of its entry buckets are meant.
+        end: ledger and entry of the last entry of a sealed segment; None if it is not said.
+    """
+
+    segment_id: int
+    hash_range: HashRange
+    topic: str
+    state: SegmentState = SegmentState.ACTIVE
+    is_shared: bool = False
+    end: tuple[int, int] | None = None
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether nothing more will be written to it."""
+        return self.state is SegmentState.SEALED
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The leader knows the consumer.
+
+    Args:
+        grace_seconds: how long it stays a member without a session.
+        handover_seconds: how long it may take to give a segment back.
+    """
+
+    grace_seconds: float
+    handover_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Everything the consumer may be attached to from now on."""
+
+    version: AssignmentVersion
+    segments: tuple[AssignedSegment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The consumer is no member any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The session is over.
+
+    Args:
+        status: as of HTTP.
+        reason: for people.
+        is_final: an error for the application; otherwise the consumer registers again.
+    """
+
+    status: int
+    reason: str
+    is_final: bool
+
+
+Frame = Registered | Assignment | Left | Refused
+
+
+def parse_frame(data: str) -> Frame | None:
+    """Read a frame; None for one of a type that this release does not know.
+
+    Raises:
+        ClientError: not JSON, or a field is missing or wrong.
+    """
+    try:
+        body = as_object(json.loads(data), "a frame")
+        match as_text(required(body, "type", "a frame"), "type"):
+            case "registered":
+                return Registered(_seconds(body, "graceMs"), _seconds(body, "handoverMs"))
+            case "assignment":
+                segments = as_list(required(body, "segments", "an assignment"), "segments")
+                return Assignment(_version(body), tuple(_segment(segment) for segment in segments))
+            case "left":
+                return Left()
+            case "refused":
+                return Refused(
+                    as_int(body.get("status", 0), "status"),
+                    as_text(body.get("reason", "no reason is given"), "reason"),
+                    body.get("final") is True,
+                )
+            case _:
+                return None
+    except (ValueError, LayoutError) as error:
+        raise ClientError(f"cannot read what the gateway sent: {error}") from None
+
+
+def register_frame(
+    consumer: str, incarnation: str, kind: ConsumerKind, initial_position: str, *, resume: bool, holds: Iterable[int]
+) -> dict[str, Any]:
+    """The first frame of a session."""
+    return {
+        "type": "register",
+        "consumer": consumer,
+        "incarnation": incarnation,
+        "resume": resume,
+        "kind": kind.value,
+        "initialPosition": initial_position,
+        "holds": sorted(holds),
+    }
+
+
+def released_frame(segment_id: int) -> dict[str, Any]:
+    """It has detached from a segment."""
+    return {"type": "released", "segments": [segment_id]}
+
+
+def drained_frame(segment_ids: Iterable[int]) -> dict[str, Any]:
+    """Everything in these sealed segments is acknowledged, as far as it knows."""
+    return {"type": "drained", "segments": sorted(segment_ids)}
+
+
+def leave_frame() -> dict[str, Any]:
+    """It has detached from everything and goes for good."""
+    return {"type": "leave"}
+
+
+def _seconds(body: Mapping[str, Any], name: str) -> float:
+    return as_int(required(body, name, "a frame"), name) / 1000
+
+
+def _version(body: Mapping[str, Any]) -> AssignmentVersion:
+    version = as_object(required(body, "version", "an assignment"), "version")
+    return AssignmentVersion(
+        *(as_int(required(version, key, "a version"), key) for key in ("term", "epoch", "counter"))
+    )
+
+
+def _segment(value: object) -> AssignedSegment:
+    where = "a segment"
+    source = as_object(value, where)
+    return AssignedSegment(
+        segment_id=as_int(required(source, "id", where), "id"),
+        hash_range=HashRange.parse_descriptor(as_text(required(source, "range", where), "range")),
+        topic=as_text(required(source, "topic", where), "topic"),
+        state=as_member(SegmentState, required(source, "state", where), "state"),
+        is_shared=bool(as_list(source.get("buckets", []), "buckets")),
+        end=None if source.get("end") is None else _end(as_text(source["end"], "end")),
+    )
+
+
+def _end(text: str) -> tuple[int, int]:
+    ledger, _, entry = text.partition(":")
+    return int(ledger), int(entry)

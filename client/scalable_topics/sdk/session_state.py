@@ -1,0 +1,269 @@
+"""One consumer's side of the contract of consumer sessions (docs/sessions.md, R7, R21). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scalable_topics.sdk.session_frames import (
+    AssignedSegment,
+    Assignment,
+    ConsumerKind,
+    Frame,
+    Left,
+    Refused,
+    Registered,
+    drained_frame,
+    leave_frame,
+    register_frame,
+    released_frame,
+)
+
+# pulsar-client needs a moment for a broker that restarts or hands a topic on; nobody else gets the segment so fast.
+UNSERVED_SECONDS = 3.0
+# The rest is for detaching, so that the leader does not give up waiting.
+_HANDOVER_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class SendFrame:
+    """Send a frame in the session there is."""
+
+    frame: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AttachTo:
+    """Attach to these segments, as often as it takes."""
+
+    segments: tuple[AssignedSegment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A segment it is attached to has changed: it is sealed now, for instance."""
+
+    segment: AssignedSegment
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """Deliver nothing more of a segment, let what was delivered be acknowledged, detach, then call `detached`.
+
+    Args:
+        segment_id: the segment.
+        within_seconds: how long acknowledgements may take.
+    """
+
+    segment_id: int
+    within_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Deliver nothing more of a segment and detach at once, also in the middle of giving back; then call `detached`."""
+
+    segment_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The application is to be told that the consumer is of no use any more."""
+
+    refusal: Refused
+
+
+Effect = SendFrame | AttachTo | Update | GiveBack | Drop | Fail
+
+
+@dataclass(slots=True)
+class _Held:
+    segment: AssignedSegment
+    is_going: bool = False
+
+
+class SessionState:
+    """What a consumer holds, and what it says of that.
+
+    A segment is *held* from `AttachTo` until `detached`: as long as a broker might show the consumer there.
+
+    Args:
+        consumer: name of the consumer, unique within the subscription.
+        incarnation: random, made once a consumer object.
+        kind: what it is.
+        initial_position: where a new subscription starts, `Earliest` or `Latest`.
+    """
+
+    def __init__(self, consumer: str, incarnation: str, kind: ConsumerKind, initial_position: str) -> None:
+        self._consumer = consumer
+        self._incarnation = incarnation
+        self._kind = kind
+        self._initial_position = initial_position
+        self._held: dict[int, _Held] = {}
+        self._drained: set[int] = set()
+        self._newest: Assignment | None = None
+        self._is_open = False
+        self._is_registered = False
+        # Whether the newest assignment is known to hold in this session.
+        self._is_confirmed = False
+        self._resume = False
+        self._grace_seconds: float | None = None
+        self._handover_seconds = 0.0
+        self._heard_at = 0.0
+        self._unserved_since: dict[int, float] = {}
+        self._is_leaving = False
+        self._is_over = False
+
+    @property
+    def holds(self) -> tuple[int, ...]:
+        """Ids of the segments it holds."""
+        return tuple(sorted(self._held))
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether there is a session in which the leader knows it."""
+        return self._is_registered
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there will be no session any more: it was refused for good, or it has left."""
+        return self._is_over
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing is left to say: it is over, or there is no session to leave."""
+        return self._is_over or (self._is_leaving and not self._is_open and not self._held)
+
+    def opened(self) -> list[Effect]:
+        """A connection to the gateway is there."""
+        self._is_open = True
+        return [
+            SendFrame(
+                register_frame(
+                    self._consumer,
+                    self._incarnation,
+                    self._kind,
+                    self._initial_position,
+                    resume=self._resume,
+                    holds=self._held,
+                )
+            )
+        ]
+
+    def lost(self) -> None:
+        """The connection is gone."""
+        self._is_open = self._is_registered = self._is_confirmed = False
+
+    def heard(self, now: float) -> None:
+        """The gateway has sent something.
+
+        Args:
+            now: seconds of a clock that only rises.
+        """
+        # A gateway that knows no leader is no contact with one.
+        if self._is_registered:
+            self._heard_at = now
+
+    def received(self, frame: Frame) -> list[Effect]:
+        """The gateway has sent a frame."""
+        match frame:
+            case Registered():
+                self._is_registered = self._resume = True
+                self._grace_seconds = frame.grace_seconds
+                self._handover_seconds = frame.handover_seconds
+                return [SendFrame(drained_frame(self._drained))] if self._drained else []
+            case Assignment():
+                return self._assigned(frame)
+            case Left():
+                self._is_over = True
+                return []
+            case Refused():
+                if not frame.is_final:
+                    return []
+                self._is_over = True
+                return [Fail(frame), *self._drop(self._held)]
+
+    def detached(self, segment_id: int) -> list[Effect]:
+        """It is attached to a segment no longer."""
+        del self._held[segment_id]
+        self._drained.discard(segment_id)
+        self._unserved_since.pop(segment_id, None)
+        wanted = self._wanted().get(segment_id)
+        if wanted is not None and self._is_confirmed:
+            return self._attach([wanted])
+        if not self._is_open:
+            return []
+        if self._is_leaving:
+            return [] if self._held else [SendFrame(leave_frame())]
+        return [SendFrame(released_frame(segment_id))]
+
+    def drained(self, segment_id: int) -> list[Effect]:
+        """Everything in a sealed segment is acknowledged, as far as it knows."""
+        if segment_id not in self._held:
+            return []
+        # Said again in the next session: this one may be lost before the leader hears it.
+        self._drained.add(segment_id)
+        return [SendFrame(drained_frame([segment_id]))] if self._is_registered else []
+
+    def passed(self, now: float, unserved: Collection[int]) -> list[Effect]:
+        """Time has passed; to be called about every second.
+
+        Args:
+            now: as for `heard`.
+            unserved: segments that no broker serves it at this moment.
+        """
+        self._unserved_since = {segment_id: self._unserved_since.get(segment_id, now) for segment_id in unserved}
+        if self._is_registered or self._grace_seconds is None or now - self._heard_at < self._grace_seconds:
+            return []
+        return self._drop(
+            segment_id
+            for segment_id, since in self._unserved_since.items()
+            if now - since >= UNSERVED_SECONDS and not self._held[segment_id].is_going
+        )
+
+    def leave(self) -> list[Effect]:
+        """The application needs it no longer."""
+        self._is_leaving = True
+        if self._held:
+            return self._drop(self._held)
+        return [SendFrame(leave_frame())] if self._is_open else []
+
+    def _assigned(self, assignment: Assignment) -> list[Effect]:
+        is_stale = self._newest is not None and assignment.version < self._newest.version
+        if is_stale or self._is_leaving or self._is_over:
+            return []
+        # One of the same version says that the consumer still has what it had: what it detached from while it was
+        # without contact is attached to again.
+        if self._newest is None or assignment.version > self._newest.version:
+            self._newest = assignment
+        self._is_confirmed = True
+        wanted = self._wanted()
+        effects: list[Effect] = []
+        for segment_id, held in self._held.items():
+            segment = wanted.get(segment_id)
+            if held.is_going:
+                continue
+            if segment is None or segment.topic != held.segment.topic:
+                held.is_going = True
+                effects.append(GiveBack(segment_id, _HANDOVER_SHARE * self._handover_seconds))
+            elif segment != held.segment:
+                held.segment = segment
+                effects.append(Update(segment))
+        return effects + self._attach(segment for segment_id, segment in wanted.items() if segment_id not in self._held)
+
+    def _wanted(self) -> dict[int, AssignedSegment]:
+        if self._newest is None or self._is_leaving or self._is_over:
+            return {}
+        return {segment.segment_id: segment for segment in self._newest.segments if not segment.is_shared}
+
+    def _attach(self, segments: Iterable[AssignedSegment]) -> list[Effect]:
+        attach = tuple(segments)
+        self._held |= {segment.segment_id: _Held(segment) for segment in attach}
+        return [AttachTo(attach)] if attach else []
+
+    def _drop(self, segment_ids: Iterable[int]) -> list[Effect]:
+        going = list(segment_ids)
+        for segment_id in going:
+            self._held[segment_id].is_going = True
+        return [Drop(segment_id) for segment_id in going]
