@@ -1,7 +1,8 @@
-"""The client library: producers and queue consumers on scalable topics of a Classic connection, for asyncio.
+"""The client library: producers and consumers on scalable topics of a Classic connection, for asyncio.
 
-They follow the layout topic (docs/contract.md) and need no gateway and no Kubernetes. `scalable_topics.sdk.sync` has
-the same without asyncio. Needs pulsar-client: `pip install scalable-topics[client]`.
+Producers and queue consumers follow the layout topic (docs/contract.md) and need no gateway and no Kubernetes; stream
+consumers are coordinated by way of the gateway (docs/sessions.md). `scalable_topics.sdk.sync` has the same without
+asyncio. Needs pulsar-client and aiohttp: `pip install scalable-topics[client]`.
 """
 
 from scalable_topics.sdk.client import Client
@@ -15,13 +16,22 @@ from scalable_topics.sdk.errors import (
     SendError,
     SendOutcomeUnknownError,
     SendTimeoutError,
+    SessionRefusedError,
 )
+from scalable_topics.sdk.gateway_options import GatewayOptions
 from scalable_topics.sdk.message_id import MessageId
-from scalable_topics.sdk.options import ConnectionOptions, DeadLetterPolicy, ProducerOptions, QueueConsumerOptions
+from scalable_topics.sdk.options import (
+    ConnectionOptions,
+    DeadLetterPolicy,
+    ProducerOptions,
+    QueueConsumerOptions,
+    StreamConsumerOptions,
+)
 from scalable_topics.sdk.outgoing_message import MessageFields, OutgoingMessage
 from scalable_topics.sdk.producer import Producer
 from scalable_topics.sdk.queue_consumer import QueueConsumer
-from scalable_topics.sdk.received_message import ReceivedMessage
+from scalable_topics.sdk.received_message import ReceivedMessage, StreamMessage
+from scalable_topics.sdk.stream_consumer import StreamConsumer
 
 __all__ = [
     "Client",
@@ -30,6 +40,7 @@ __all__ = [
     "ConnectError",
     "ConnectionOptions",
     "DeadLetterPolicy",
+    "GatewayOptions",
     "LayoutMessageError",
     "MessageFields",
     "MessageId",
@@ -44,4 +55,8 @@ __all__ = [
     "SendError",
     "SendOutcomeUnknownError",
     "SendTimeoutError",
+    "SessionRefusedError",
+    "StreamConsumer",
+    "StreamConsumerOptions",
+    "StreamMessage",
 ]

@@ -11,31 +11,47 @@ import pulsar
 from scalable_topics.layout import LayoutError, TopicName, validate_scalable_name
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.errors import ClientError, ClosedError
+from scalable_topics.sdk.gateway_options import GatewayOptions
 from scalable_topics.sdk.layout_follower import LayoutFollower
-from scalable_topics.sdk.options import ConnectionOptions, ProducerOptions, QueueConsumerOptions
+from scalable_topics.sdk.options import (
+    ConnectionOptions,
+    ProducerOptions,
+    QueueConsumerOptions,
+    StreamConsumerOptions,
+)
 from scalable_topics.sdk.producer import Producer
 from scalable_topics.sdk.queue_consumer import QueueConsumer
 from scalable_topics.sdk.segment_connections import SegmentConnections
+from scalable_topics.sdk.stream_consumer import StreamConsumer
 
 
 class Client:
-    """Makes producers and queue consumers on scalable topics of a Classic connection. Belongs to one event loop.
+    """Makes producers and consumers on scalable topics of a Classic connection. Belongs to one event loop.
 
     Args:
         service_url: `pulsar://` or `pulsar+ssl://` address.
         authentication: a `pulsar.Authentication`.
+        gateway: how the operator's gateway is reached; stream consumers need it, and nothing else does.
         connection: further settings of `ConnectionOptions`, by name.
 
     Raises:
         ValueError: a setting is out of range.
     """
 
-    def __init__(self, service_url: str, authentication: Any = None, **connection: Any) -> None:
+    def __init__(
+        self,
+        service_url: str,
+        authentication: Any = None,
+        *,
+        gateway: GatewayOptions | None = None,
+        **connection: Any,
+    ) -> None:
         self._options = ConnectionOptions(service_url, authentication, **connection)
+        self._gateway = gateway
         self._threads = BlockingCalls()
         self._connections = SegmentConnections(self._options, self._options.producer_connections)
         self._followers: dict[TopicName, tuple[LayoutFollower, int]] = {}
-        self._parts: set[Producer | QueueConsumer] = set()
+        self._parts: set[Producer | QueueConsumer | StreamConsumer] = set()
         self._is_closed = False
 
     async def producer(self, topic: str, *, schema: Any = None, **options: Any) -> Producer:
@@ -91,8 +107,7 @@ class Client:
         """
         consumer_options = QueueConsumerOptions(**options)
         name = self._parse(topic)
-        if not subscription:
-            raise ClientError("a subscription needs a name")
+        _check_subscription(subscription)
         consumer = QueueConsumer(
             name,
             subscription,
@@ -102,6 +117,51 @@ class Client:
             schema=pulsar.schema.BytesSchema() if schema is None else schema,
             threads=self._threads,
             closed=self._forget,
+        )
+        self._parts.add(consumer)
+        try:
+            await consumer.start()
+        except BaseException:
+            await consumer.close()
+            raise
+        return consumer
+
+    async def stream_consumer(
+        self, topic: str, subscription: str, *, schema: Any = None, **options: Any
+    ) -> StreamConsumer:
+        """Make a stream consumer, registered with the topic's leader; segments follow as the leader assigns them.
+
+        Args:
+            topic: as for `producer`.
+            subscription: name of the subscription; made where it does not exist.
+            schema: a `pulsar.schema.Schema`; None receives bytes.
+            options: settings of `StreamConsumerOptions`, by name.
+
+        Raises:
+            ClientError: the name is not one of a scalable topic, the subscription's is empty, or the client was made
+                without `gateway`.
+            ScalableTopicNotFoundError: the gateway knows no such topic.
+            SessionRefusedError: the leader refuses the consumer for good.
+            ConnectError: the gateway refuses the caller, or nobody took the registration in time.
+            ValueError: a setting is out of range.
+        """
+        consumer_options = StreamConsumerOptions(**options)
+        name = self._parse(topic)
+        _check_subscription(subscription)
+        if self._gateway is None:
+            raise ClientError(
+                f"a stream consumer on {name} is coordinated by the operator: make the client with "
+                "gateway=GatewayOptions(url, ...)"
+            )
+        consumer = StreamConsumer(
+            name,
+            subscription,
+            gateway=self._gateway,
+            connection=self._options,
+            options=consumer_options,
+            schema=pulsar.schema.BytesSchema() if schema is None else schema,
+            threads=self._threads,
+            closed=self._discard,
         )
         self._parts.add(consumer)
         try:
@@ -146,8 +206,11 @@ class Client:
         self._followers[topic] = (follower, users + 1)
         return follower
 
-    async def _forget(self, part: Producer | QueueConsumer) -> None:
+    async def _discard(self, part: Producer | QueueConsumer | StreamConsumer) -> None:
         self._parts.discard(part)
+
+    async def _forget(self, part: Producer | QueueConsumer) -> None:
+        await self._discard(part)
         topic = part.topic_name
         follower, users = self._followers[topic]
         if users > 1:
@@ -155,3 +218,8 @@ class Client:
         else:
             del self._followers[topic]
             await follower.close()
+
+
+def _check_subscription(subscription: str) -> None:
+    if not subscription:
+        raise ClientError("a subscription needs a name")

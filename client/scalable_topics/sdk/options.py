@@ -1,4 +1,4 @@
-"""Settings of clients, producers and queue consumers; each is checked when it is made."""
+"""Settings of clients, producers and consumers; each is checked when it is made."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import pulsar
 
 _SCHEMES = ("pulsar", "pulsar+ssl")
+MOST_HANDOVER_SECONDS = 30
+"""Longer than that, a leader does not wait for a segment to be given back (docs/sessions.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +233,76 @@ class QueueConsumerOptions:
                 dead_letter_topic,
                 dead_letters.initial_subscription,
             ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamConsumerOptions:
+    """How a stream consumer receives. It has neither an acknowledgement timeout nor negative acknowledgements (R24).
+
+    Args:
+        initial_position: where a new subscription starts, a `pulsar.InitialPosition`; an existing one goes on where it
+            was, and segments that appear later are always read from their beginning.
+        receiver_queue_size: messages that wait here for the application, over all segments, 1 or more; every segment
+            may have at least one in pulsar-client and one here.
+        consumer_name: unique within the subscription; a consumer that comes later under the same name takes over. None
+            makes up one for each consumer object.
+        handover_seconds: how long the application may acknowledge what it got of a segment that goes to another
+            consumer, from 0 to less than 30, and at most four fifths of what the leader allows (30 s); what it has not
+            acknowledged by then is delivered again there.
+        assignment_listener: called in the event loop with the ids of all segments that are read, whenever they are
+            others than before; it must not block.
+        properties: of the consumer, shown in the broker's statistics.
+        crypto_key_reader: a `pulsar.CryptoKeyReader`.
+
+    Raises:
+        ValueError: a number is out of range, or the name is empty.
+    """
+
+    initial_position: Any = pulsar.InitialPosition.Latest
+    receiver_queue_size: int = 1000
+    consumer_name: str | None = None
+    handover_seconds: float = 5.0
+    assignment_listener: Callable[[tuple[int, ...]], None] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    crypto_key_reader: Any = None
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "receiver_queue_size")
+        if self.consumer_name == "":
+            raise ValueError("consumer_name is empty; give a name, or None to have one made up")
+        if not 0 <= self.handover_seconds < MOST_HANDOVER_SECONDS:
+            raise ValueError(
+                f"handover_seconds is {self.handover_seconds}; it must be from 0 to less than {MOST_HANDOVER_SECONDS}"
+            )
+
+    def subscribe(
+        self,
+        client: pulsar.Client,
+        topic: str,
+        subscription: str,
+        *,
+        consumer_name: str,
+        receiver_queue_size: int,
+        schema: Any,
+        listener: Callable[[Any, pulsar.Message], None],
+    ) -> Any:
+        """Attach a consumer to a segment's topic. Blocks. The listener is called in a thread of pulsar-client.
+
+        The leader makes the cursors, where `initial_position` says. Should one be missing, nothing is left out.
+        """
+        return client.subscribe(
+            topic,
+            subscription,
+            consumer_type=pulsar.ConsumerType.Exclusive,
+            schema=schema,
+            message_listener=listener,
+            receiver_queue_size=receiver_queue_size,
+            consumer_name=consumer_name,
+            properties=dict(self.properties) or None,
+            initial_position=pulsar.InitialPosition.Earliest,
+            crypto_key_reader=self.crypto_key_reader,
+            batch_index_ack_enabled=True,
         )
 
 

@@ -103,5 +103,26 @@ class ReceivedMessage:
         return f"ReceivedMessage({self.message_id!r})"
 
 
+class StreamMessage(ReceivedMessage):
+    """A message as a stream consumer gets it: with its place in the order of delivery.
+
+    Args:
+        message: what pulsar-client received.
+        segment_id: the segment it is from.
+        number: counts the messages that its consumer has delivered, over all segments.
+        delivered_by: tells the messages of one consumer from those of others.
+    """
+
+    __slots__ = ("delivered_by", "number")
+
+    def __init__(self, message: pulsar.Message, segment_id: int, number: int, delivered_by: object) -> None:
+        super().__init__(message, segment_id)
+        self.number = number
+        self.delivered_by = delivered_by
+
+    def __repr__(self) -> str:
+        return f"StreamMessage({self.message_id!r})"
+
+
 def _as_bytes(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text

@@ -10,33 +10,43 @@ import weakref
 from collections.abc import Coroutine, Iterable
 from concurrent.futures import CancelledError, Future
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Generic, Protocol, Self, TypeVar, Unpack
 
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.client import Client as AsyncClient
 from scalable_topics.sdk.errors import ClosedError
+from scalable_topics.sdk.gateway_options import GatewayOptions
 from scalable_topics.sdk.message_id import MessageId
 from scalable_topics.sdk.outgoing_message import MessageFields, OutgoingMessage
 from scalable_topics.sdk.producer import Producer as AsyncProducer
 from scalable_topics.sdk.queue_consumer import QueueConsumer as AsyncQueueConsumer
-from scalable_topics.sdk.received_message import ReceivedMessage
+from scalable_topics.sdk.received_message import ReceivedMessage, StreamMessage
 from scalable_topics.sdk.sending_room import SendingRoom
+from scalable_topics.sdk.stream_consumer import StreamConsumer as AsyncStreamConsumer
 
 T = TypeVar("T")
+M = TypeVar("M", bound=ReceivedMessage)
 
 _Submission = tuple[Future[MessageId], int, bytes | None, MessageFields]
 
 
 class Client:
-    """Makes producers and queue consumers. May be used from any thread; close it, or use it as a context manager.
+    """Makes producers and consumers. May be used from any thread; close it, or use it as a context manager.
 
     Arguments and errors are those of `scalable_topics.sdk.Client`.
     """
 
-    def __init__(self, service_url: str, authentication: Any = None, **connection: Any) -> None:
+    def __init__(
+        self,
+        service_url: str,
+        authentication: Any = None,
+        *,
+        gateway: GatewayOptions | None = None,
+        **connection: Any,
+    ) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="scalable-topics", daemon=True)
-        self._client = AsyncClient(service_url, authentication, **connection)
+        self._client = AsyncClient(service_url, authentication, gateway=gateway, **connection)
         self._closing = threading.Lock()
         self._lock = threading.Lock()
         self._takes_work = True
@@ -53,6 +63,13 @@ class Client:
         """Make a queue consumer. Arguments and errors are those of `scalable_topics.sdk.Client.queue_consumer`."""
         consumer = self.run(self._client.queue_consumer(topic, subscription, schema=schema, **options))
         return QueueConsumer(self, consumer)
+
+    def stream_consumer(self, topic: str, subscription: str, *, schema: Any = None, **options: Any) -> StreamConsumer:
+        """Make a stream consumer. Arguments and errors are those of `scalable_topics.sdk.Client.stream_consumer`; an
+        `assignment_listener` is called in a thread of the client and must use none of its blocking calls.
+        """
+        consumer = self.run(self._client.stream_consumer(topic, subscription, schema=schema, **options))
+        return StreamConsumer(self, consumer)
 
     def close(self) -> None:
         """Close everything it made, then the connections."""
@@ -198,35 +215,79 @@ class Producer:
         self.close()
 
 
-class QueueConsumer:
-    """Receives the messages of a subscription; made by `Client.queue_consumer`. May be used from any thread."""
+class _AsyncConsumer(Protocol[M]):
+    """What the consumers for asyncio have in common."""
 
-    def __init__(self, client: Client, consumer: AsyncQueueConsumer) -> None:
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def subscription(self) -> str: ...
+
+    @property
+    def segment_ids(self) -> tuple[int, ...]: ...
+
+    async def receive(self, timeout_seconds: float | None = None) -> M: ...
+
+    async def receive_many(self, most: int, timeout_seconds: float | None = None) -> list[M]: ...
+
+    async def close(self) -> None: ...
+
+
+class _Consumer(Generic[M]):
+    """The same without asyncio."""
+
+    def __init__(self, client: Client, consumer: _AsyncConsumer[M]) -> None:
         self._client = client
-        self._consumer = consumer
+        self._receiving = consumer
 
     @property
     def topic(self) -> str:
         """The topic as `topic://tenant/namespace/name`."""
-        return self._consumer.topic
+        return self._receiving.topic
 
     @property
     def subscription(self) -> str:
         """Name of the subscription."""
-        return self._consumer.subscription
+        return self._receiving.subscription
+
+    @property
+    def segment_ids(self) -> tuple[int, ...]:
+        """The segments it reads."""
+        return self._receiving.segment_ids
+
+    def receive(self, timeout_seconds: float | None = None) -> M:
+        """The next message, as `receive` of the consumer for asyncio."""
+        return self._client.run(self._receiving.receive(timeout_seconds))
+
+    def receive_many(self, most: int, timeout_seconds: float | None = None) -> list[M]:
+        """The next messages, as `receive_many` of the consumer for asyncio."""
+        return self._client.run(self._receiving.receive_many(most, timeout_seconds))
+
+    def close(self) -> None:
+        """Detach from all segments."""
+        self._client.run(self._receiving.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class QueueConsumer(_Consumer[ReceivedMessage]):
+    """Receives the messages of a subscription; made by `Client.queue_consumer`. May be used from any thread."""
+
+    def __init__(self, client: Client, consumer: AsyncQueueConsumer) -> None:
+        super().__init__(client, consumer)
+        self._consumer = consumer
 
     @property
     def dead_letter_topic(self) -> str:
         """Full name of the topic for messages given up on."""
         return self._consumer.dead_letter_topic
-
-    def receive(self, timeout_seconds: float | None = None) -> ReceivedMessage:
-        """The next message, as `scalable_topics.sdk.QueueConsumer.receive`."""
-        return self._client.run(self._consumer.receive(timeout_seconds))
-
-    def receive_many(self, most: int, timeout_seconds: float | None = None) -> list[ReceivedMessage]:
-        """The next messages, as `scalable_topics.sdk.QueueConsumer.receive_many`."""
-        return self._client.run(self._consumer.receive_many(most, timeout_seconds))
 
     def acknowledge(self, message: ReceivedMessage | MessageId) -> None:
         """Say that a message is done with, as `scalable_topics.sdk.QueueConsumer.acknowledge`."""
@@ -240,17 +301,26 @@ class QueueConsumer:
         """Have a message delivered again, as `scalable_topics.sdk.QueueConsumer.negative_acknowledge`."""
         self._client.run(self._consumer.negative_acknowledge(message))
 
-    def close(self) -> None:
-        """Detach from all segments."""
-        self._client.run(self._consumer.close())
 
-    def __enter__(self) -> Self:
-        return self
+class StreamConsumer(_Consumer[StreamMessage]):
+    """Receives the messages of a subscription in the order of each key; made by `Client.stream_consumer`. May be used
+    from any thread.
+    """
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __init__(self, client: Client, consumer: AsyncStreamConsumer) -> None:
+        super().__init__(client, consumer)
+        self._consumer = consumer
+
+    @property
+    def consumer_name(self) -> str:
+        """Name of the consumer within the subscription."""
+        return self._consumer.consumer_name
+
+    def acknowledge_cumulative(self, message: StreamMessage) -> None:
+        """Say that a message and everything delivered before it is done with, as
+        `scalable_topics.sdk.StreamConsumer.acknowledge_cumulative`.
+        """
+        self._client.run(self._consumer.acknowledge_cumulative(message))
 
 
 async def _end_tasks() -> None:

@@ -12,6 +12,7 @@ from dev.access import PulsarAccess
 from scalable_topics.layout import TopicName
 from scalable_topics.sdk import Client
 from tests.support.pulsar_view import PulsarView
+from tests.support.scripted_coordinator import ScriptedCoordinator
 from tests.support.scripted_leader import ScriptedLeader
 from tests.support.tcp_proxy import TcpProxy
 
@@ -63,3 +64,17 @@ async def distant(proxy: TcpProxy, pulsar: PulsarAccess) -> AsyncIterator[Client
         proxy.service_url, authentication=pulsar_client.AuthenticationToken(pulsar.superuser_token)
     ) as found:
         yield found
+
+
+MakeCoordinator = Callable[..., Any]
+
+
+@pytest.fixture
+async def coordinate(view: PulsarView) -> AsyncIterator[MakeCoordinator]:
+    """A function that coordinates the consumers of a topic."""
+    async with AsyncExitStack() as stack:
+
+        async def make(leader: ScriptedLeader, **settings: Any) -> ScriptedCoordinator:
+            return await stack.enter_async_context(ScriptedCoordinator(leader, view, **settings))
+
+        yield make

@@ -1,0 +1,151 @@
+"""The segments that a coordinated consumer is attached to, from assignment to giving back (docs/sessions.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from typing import Protocol
+
+from scalable_topics.sdk.prefetch_budget import PrefetchBudget
+from scalable_topics.sdk.segment_consumer import SegmentConsumer
+from scalable_topics.sdk.session_frames import AssignedSegment
+
+
+class SegmentReader(Protocol):
+    """What a consumer does with the segments it holds."""
+
+    def open(self, segment: AssignedSegment, prefetch: int) -> SegmentConsumer:
+        """Make the consumer of a segment and have it attach."""
+        ...
+
+    def is_settled(self, consumer: SegmentConsumer) -> bool:
+        """Whether nothing delivered of a segment waits for an acknowledgement."""
+        ...
+
+    def detaching(self, consumer: SegmentConsumer) -> None:
+        """A segment is about to be detached from: nothing of it can be acknowledged any more."""
+        ...
+
+    def detached(self, segment_id: int) -> None:
+        """A segment is detached from."""
+        ...
+
+    def changed(self) -> None:
+        """Other segments are held than before."""
+        ...
+
+
+class HeldSegment:
+    """One of them.
+
+    Attributes:
+        segment: what was last said of it.
+        consumer: is attached to it, or about to be.
+        prefetch: its share of the budget.
+    """
+
+    def __init__(self, segment: AssignedSegment, consumer: SegmentConsumer, prefetch: int) -> None:
+        self.segment = segment
+        self.consumer = consumer
+        self.prefetch = prefetch
+        self.settled = asyncio.Event()
+        self.settling: asyncio.Task[None] | None = None
+        self.going: asyncio.Task[None] | None = None
+
+
+class HeldSegments:
+    """Attaches and gives back, as a `SegmentHolder` of a session. Belongs to one event loop.
+
+    Args:
+        reader: reads the segments.
+        receiver_queue_size: messages that may wait for the application, over all segments.
+        handover_seconds: how long the application may acknowledge what it got of a segment that is given back.
+    """
+
+    def __init__(self, reader: SegmentReader, *, receiver_queue_size: int, handover_seconds: float) -> None:
+        self._reader = reader
+        self._budget = PrefetchBudget(receiver_queue_size)
+        self._handover_seconds = handover_seconds
+        self._held: dict[int, HeldSegment] = {}
+
+    def __iter__(self) -> Iterator[HeldSegment]:
+        """Those that are read."""
+        return iter([held for held in self._held.values() if held.going is None])
+
+    def find(self, segment_id: int) -> HeldSegment | None:
+        """One that is read, or None."""
+        held = self._held.get(segment_id)
+        return held if held is not None and held.going is None else None
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Ids of those that are read."""
+        return tuple(sorted(held.segment.segment_id for held in self))
+
+    @property
+    def waiting_messages(self) -> int:
+        """Messages that have arrived and wait for the application."""
+        return sum(held.consumer.waiting for held in self)
+
+    def attach(self, segments: tuple[AssignedSegment, ...]) -> None:
+        """Attach to segments, as often as it takes."""
+        share = self._budget.take(len(segments))
+        for segment in segments:
+            self._held[segment.segment_id] = HeldSegment(segment, self._reader.open(segment, share), share)
+        self._reader.changed()
+
+    def update(self, segment: AssignedSegment) -> None:
+        """Know what is said of a segment now."""
+        self._held[segment.segment_id].segment = segment
+
+    def give_back(self, segment_id: int, within_seconds: float) -> None:
+        """Deliver nothing more of a segment, and detach once what was delivered is acknowledged, or time is over."""
+        held = self._held[segment_id]
+        if self._reader.is_settled(held.consumer):
+            held.settled.set()
+        held.settling = asyncio.create_task(_settle(held, min(self._handover_seconds, within_seconds)))
+        self._let_go(held)
+
+    def drop(self, segment_id: int) -> None:
+        """Deliver nothing more of a segment, and detach at once."""
+        held = self._held[segment_id]
+        if held.settling is not None:
+            held.settling.cancel()
+        self._let_go(held)
+
+    def unserved(self) -> list[int]:
+        """Segments of which no broker serves it at this moment."""
+        return [segment_id for segment_id, held in self._held.items() if not held.consumer.is_connected]
+
+    def acknowledged(self, consumer: SegmentConsumer) -> None:
+        """Something of a segment has been acknowledged."""
+        held = self._held.get(consumer.segment_id)
+        if held is not None and held.consumer is consumer and self._reader.is_settled(consumer):
+            held.settled.set()
+
+    async def close(self) -> None:
+        """Wait until everything that goes is detached from."""
+        await asyncio.gather(*(held.going for held in self._held.values() if held.going is not None))
+
+    def _let_go(self, held: HeldSegment) -> None:
+        held.consumer.stop()
+        if held.going is None:
+            held.going = asyncio.create_task(self._detach(held))
+            self._reader.changed()
+
+    async def _detach(self, held: HeldSegment) -> None:
+        if held.settling is not None:
+            await asyncio.wait({held.settling})
+        self._reader.detaching(held.consumer)
+        await held.consumer.close()
+        del self._held[held.segment.segment_id]
+        self._budget.give_back(held.prefetch)
+        self._reader.detached(held.segment.segment_id)
+
+
+async def _settle(held: HeldSegment, within_seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(within_seconds):
+            await held.settled.wait()
+            await held.consumer.acknowledgements_sent()

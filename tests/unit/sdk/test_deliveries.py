@@ -1,0 +1,96 @@
+"""One acknowledgement covers everything delivered before it, on all segments that are still held."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalable_topics.sdk.deliveries import Deliveries
+
+Holding = tuple[str, int]
+
+
+def delivered(deliveries: Deliveries[Holding], holding: Holding, entry: int) -> int:
+    """Deliver one message that is news."""
+    number = deliveries.deliver(holding, (1, entry, -1), entry)
+    assert number is not None
+    return number
+
+
+def test_one_acknowledgement_covers_every_segment() -> None:
+    deliveries: Deliveries[Holding] = Deliveries()
+    a, b = ("a", 0), ("b", 0)
+    deliveries.hold(a)
+    deliveries.hold(b)
+    numbers = [delivered(deliveries, holding, entry) for entry in range(3) for holding in (a, b)]
+    assert deliveries.acknowledge(numbers[2]) == {a: 1, b: 0}
+    assert deliveries.acknowledge(numbers[1]) == {}, "an earlier one takes nothing back"
+    assert not deliveries.is_settled(a)
+    assert deliveries.acknowledge(numbers[-1]) == {a: 2, b: 2}
+    assert deliveries.is_settled(a)
+
+
+def test_what_a_broker_delivers_again_is_no_news() -> None:
+    """It begins anew behind what is acknowledged; the application has the rest already."""
+    deliveries: Deliveries[Holding] = Deliveries()
+    a = ("a", 0)
+    deliveries.hold(a)
+    for entry in range(4):
+        delivered(deliveries, a, entry)
+    assert [deliveries.deliver(a, (1, entry, -1), entry) for entry in range(1, 6)] == [None, None, None, 4, 5]
+    assert deliveries.acknowledge(5) == {a: 5}
+
+
+def test_a_message_of_a_segment_that_was_given_back_still_covers_the_others() -> None:
+    deliveries: Deliveries[Holding] = Deliveries()
+    a, b, again = ("a", 0), ("b", 0), ("a", 1)
+    deliveries.hold(a)
+    deliveries.hold(b)
+    delivered(deliveries, b, 7)
+    last = delivered(deliveries, a, 0)
+    deliveries.give_back(a)
+    assert deliveries.is_settled(a), "nothing of it can be acknowledged"
+    deliveries.hold(again)
+    assert deliveries.deliver(again, (1, 0, -1), 0) == last + 1, "not acknowledged, so it is news again"
+    assert deliveries.acknowledge(last) == {b: 7}
+    assert not deliveries.is_settled(again)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["deliver", "again", "acknowledge", "give back"]), st.integers(0, 99))))
+def test_R24_it_agrees_with_a_list_of_everything(steps: list[tuple[str, int]]) -> None:
+    """Against a model that keeps every delivery: each position acknowledged is the last one before the message."""
+    deliveries: Deliveries[Holding] = Deliveries()
+    holdings: list[Holding] = [("a", 0), ("b", 0), ("c", 0)]
+    for holding in holdings:
+        deliveries.hold(holding)
+    log: list[tuple[Holding, int]] = []
+    next_entry = dict.fromkeys(holdings, 0)
+    reached = dict.fromkeys(holdings, -1)
+    for step, pick in steps:
+        holding = holdings[pick % 3]
+        match step:
+            case "deliver":
+                assert delivered(deliveries, holding, next_entry[holding]) == len(log)
+                log.append((holding, next_entry[holding]))
+                next_entry[holding] += 1
+            case "again" if next_entry[holding]:
+                entry = pick % next_entry[holding]
+                assert deliveries.deliver(holding, (1, entry, -1), entry) is None
+            case "acknowledge" if log:
+                number = pick % len(log)
+                before = dict(reached)
+                for each, entry in log[: number + 1]:
+                    if each in reached:
+                        reached[each] = max(reached[each], entry)
+                new = {each: entry for each, entry in reached.items() if entry > before[each]}
+                assert deliveries.acknowledge(number) == new
+            case "give back":
+                deliveries.give_back(holding)
+                del reached[holding]
+                del next_entry[holding]
+                holdings[pick % 3] = (holding[0], holding[1] + 1)
+                deliveries.hold(holdings[pick % 3])
+                next_entry[holdings[pick % 3]] = 0
+                reached[holdings[pick % 3]] = -1
+        for each in holdings:
+            assert deliveries.is_settled(each) == (reached[each] == next_entry[each] - 1)
