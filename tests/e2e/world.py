@@ -28,6 +28,7 @@ HARNESS = (
     "dev/errors.py",
     "tests/e2e/__init__.py",
     "tests/e2e/pods/__init__.py",
+    "tests/e2e/pods/ordered_reading.py",
     "tests/e2e/pods/traffic.py",
     "tests/support/__init__.py",
     "tests/support/application.py",
@@ -242,9 +243,9 @@ def _harness() -> Manifest:
 
 
 def _dashboard() -> list[Manifest]:
-    """Who may see topics through the gateway, as docs/gateway.md has it."""
+    """Who may see topics through the gateway and consume from them, as docs/gateway.md has it."""
     rights = "rbac.authorization.k8s.io"
-    rule = {"apiGroups": ["scalabletopics.io"], "resources": ["scalabletopics"], "verbs": ["get"]}
+    rule = {"apiGroups": ["scalabletopics.io"], "resources": ["scalabletopics"], "verbs": ["get", "consume"]}
     named = {"metadata": {"name": "dashboard"}}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", **named},

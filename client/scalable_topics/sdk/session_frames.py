@@ -62,10 +62,12 @@ class Registered:
     Args:
         grace_seconds: how long it stays a member without a session.
         handover_seconds: how long it may take to give a segment back.
+        record: within which versions compare.
     """
 
     grace_seconds: float
     handover_seconds: float
+    record: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,8 @@ def parse_frame(data: str) -> Frame | None:
         body = as_object(json.loads(data), "a frame")
         match as_text(required(body, "type", "a frame"), "type"):
             case "registered":
-                return Registered(_seconds(body, "graceMs"), _seconds(body, "handoverMs"))
+                record = as_text(body.get("record", ""), "record")
+                return Registered(_seconds(body, "graceMs"), _seconds(body, "handoverMs"), record)
             case "assignment":
                 segments = as_list(required(body, "segments", "an assignment"), "segments")
                 return Assignment(_version(body), tuple(_segment(segment) for segment in segments))

@@ -103,6 +103,7 @@ class SessionState:
         self._held: dict[int, _Held] = {}
         self._drained: set[int] = set()
         self._newest: Assignment | None = None
+        self._record: str | None = None
         self._is_open = False
         self._is_registered = False
         # Whether the newest assignment is known to hold in this session.
@@ -172,6 +173,10 @@ class SessionState:
                 self._is_registered = self._resume = True
                 self._grace_seconds = frame.grace_seconds
                 self._handover_seconds = frame.handover_seconds
+                if self._record not in (None, frame.record):
+                    # Made anew: versions begin anew, too.
+                    self._newest = None
+                self._record = frame.record
                 return [SendFrame(drained_frame(self._drained))] if self._drained else []
             case Assignment():
                 return self._assigned(frame)

@@ -101,6 +101,22 @@ def test_A3_26273_assignments_that_are_not_newer_change_nothing() -> None:
     assert state.received(Assignment(AssignmentVersion(2, 1, 1), (segment(7),)))
 
 
+def test_versions_begin_anew_with_a_record_that_was_made_anew() -> None:
+    """Its object was deleted: what the new one says counts, whatever its version."""
+    state = registered()
+    state.received(assignment(7, [1]))
+    for record, segments, effects in (
+        ("r2", [1, 2], [AttachTo((segment(2),))]),
+        ("r2", [3], []),
+        ("r3", [1, 2, 3], [AttachTo((segment(3),))]),
+    ):
+        state.lost()
+        state.opened()
+        state.received(Registered(GRACE_SECONDS, 30.0, record))
+        # The second one is not newer, and of the same record.
+        assert state.received(assignment(2 if segments != [3] else 1, segments)) == effects
+
+
 def test_a_segment_that_is_sealed_meanwhile_stays_attached() -> None:
     state = registered()
     state.received(assignment(1, [1]))
