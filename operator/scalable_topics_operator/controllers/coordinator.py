@@ -203,7 +203,10 @@ class Coordinator:
         self._counts.set(turn.topic_key, turn.subscription, len(group.members))
         if turn.situation.phase is Phase.DELETING:
             room.refuse_all(409, f"subscription {turn.subscription} is being deleted", final=True)
-        self._push(turn, room, group)
+        elif turn.situation.phase is not Phase.PENDING:
+            self._push(turn, room, group)
+        elif turn.situation.standing.stalled:
+            room.refuse_all(503, turn.situation.standing.message, final=False)
         await self._after(turn, room)
         return self._next_look(turn, room, group)
 
@@ -259,6 +262,7 @@ class Coordinator:
         return True
 
     def _push(self, turn: _Turn, room: Room, group: Group) -> None:
+        """Tell consumers; before the cursors are made, what is sent need not come to a new subscription (R18)."""
         layout = turn.situation.layout
         for name, session in list(room.sessions.items()):
             member = group.members.get(name)
@@ -271,10 +275,8 @@ class Coordinator:
                         turn.body["metadata"]["uid"], self._times.grace_seconds, self._times.handover_seconds
                     )
                 )
-            is_assigned = layout is not None and turn.situation.phase is not Phase.PENDING
-            if is_assigned and _is_news(session, group, member.assigned):
+            if layout is not None and _is_news(session, group, member.assigned):
                 session.told = (group.version, member.assigned)
-                assert layout is not None
                 session.outlet.send(assignment_frame(turn.topic_name, layout, group.version, member.assigned))
 
     async def _after(self, turn: _Turn, room: Room) -> None:

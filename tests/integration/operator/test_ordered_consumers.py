@@ -26,6 +26,7 @@ from tests.support.running_operator import FAST_FLAGS, RunningOperator
 from tests.support.waiting import eventually
 
 SUBSCRIPTION = "ledger"
+_EARLIEST = pulsar.InitialPosition.Earliest
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ async def test_how_soon_the_first_message_comes(two: Replicas, pulsar: PulsarAcc
         for number in range(5):
             await producer.send(str(number).encode(), key="key")
             started = loop.time()
-            async with await client.stream_consumer(topic, f"s{number}") as consumer:
+            async with await client.stream_consumer(topic, f"s{number}", initial_position=_EARLIEST) as consumer:
                 await consumer.receive(30)
             seconds.append(loop.time() - started)
     print("seconds to the first message of a new subscription: " + ", ".join(f"{one:.2f}" for one in seconds))
