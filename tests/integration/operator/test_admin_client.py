@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,8 @@ from tests.support.running_operator import FAST_FLAGS
 from tests.support.waiting import eventually
 from tests.support.world import SHARED_CONNECTION
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "admin_client.py"
+
 
 @dataclass(frozen=True, slots=True)
 class Shop:
@@ -60,7 +64,7 @@ class Shop:
 async def shop(
     kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path: Path
 ) -> AsyncIterator[Shop]:
-    flags = (*FAST_FLAGS, "--settle-window-seconds=600", "--auto-scale-enabled=true", "--auto-scale-interval-seconds=2")
+    flags = (*FAST_FLAGS, "--settle-window-seconds=600", "--auto-scale-enabled=true", "--auto-scale-interval-seconds=5")
     load = {"intervalSeconds": 2}
     async with replicas(2, kube, view, pulsar, kube_environment.kubeconfig, tmp_path, flags, load=load) as two:
         world = two.world
@@ -96,8 +100,9 @@ async def test_a_topic_from_its_creation_to_its_deletion(shop: Shop) -> None:
         merged = await other.wait(await other.merge_segments(topic, 2, 3))
         assert merged.done
         assert (await client.wait(await client.rebucket_segment(topic, 4, 8))).done
-        active = [(one.segment_id, one.buckets) for one in (await client.get_topic(topic)).layout.active]
-        assert sorted(active) == [(1, 1), (5, 8)]
+        layout = (await client.get_topic(topic)).layout
+        assert {one.segment_id for one in layout.active} == {1, 5}
+        assert layout.segments[5].buckets == 8
         with pytest.raises(ConflictError):
             await client.split_segment(topic, 0)
         with pytest.raises(NotAllowedError, match="operator alone"):
@@ -174,3 +179,26 @@ async def test_the_blocking_client_and_somebody_without_rights(shop: Shop) -> No
                 client.skip_all(topic, "billing")
 
     await asyncio.to_thread(use)
+
+
+async def test_the_example_does_what_it_says(shop: Shop) -> None:
+    gateway = shop.gateway()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(EXAMPLE),
+        gateway.url,
+        shop.topic("orders"),
+        env={**os.environ, "GATEWAY_TOKEN_FILE": str(gateway.token_file)},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), 120)
+    lines = output.decode().splitlines()
+    assert process.returncode == 0
+    assert any(line.startswith(f"done by {shop.two.world.namespace}/orders-split-") for line in lines)
+    assert [line.split()[-1] for line in lines if line.startswith("segment ")] == [
+        "Sealed",
+        "Active",
+        "Active",
+        "Active",
+    ]
+    assert "max_segments=16" in lines[-1]
