@@ -23,6 +23,8 @@ _RETRY_AFTER = "Retry-After"
 # Longer than the gateway looks at brokers for an answer.
 _READ_SECONDS = 25.0
 _LEAST_SECONDS = 0.001
+# Those are for people to see to.
+_TLS_ERRORS = (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Transport:
                 sent = await self._attempt(request, deadline - time.monotonic())
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 failure: AdminError = self._unreached(request, error)
-                again = request.operation.reads or _nothing_sent(error)
+                again = (request.operation.reads or _nothing_sent(error)) and not isinstance(error, _TLS_ERRORS)
             else:
                 retry_after = sent.headers.get(_RETRY_AFTER)
                 if not may_repeat(sent.status, retry_after, reads=request.operation.reads):
@@ -142,6 +144,8 @@ def _tls(gateway: GatewayOptions) -> Any:
 
 def _kind(error: Exception) -> str:
     """What went wrong, without the request: it carries the token."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"its certificate is not trusted: {error.certificate_error}"
     return f"{type(error).__name__}: {error.strerror}" if isinstance(error, OSError) else type(error).__name__
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -100,11 +101,15 @@ def operation_of(method: str, raw_path: str) -> tuple[tuple[str, str], dict[str,
 
 
 @asynccontextmanager
-async def gateway_in_test(port: int = 0) -> AsyncIterator[GatewayInTest]:
-    """Start one, at a port if that matters."""
+async def gateway_in_test(port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator[GatewayInTest]:
+    """Start one, at a port if that matters, with TLS if it is given."""
     gateway = GatewayInTest()
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", gateway.handle)
-    async with TestServer(application, port=port or None) as server:
-        gateway.url = f"http://{server.host}:{server.port}"
+    server = TestServer(application, host="127.0.0.1", port=port or None, scheme="https" if tls else "http")
+    await server.start_server(ssl=tls)
+    try:
+        gateway.url = f"{server.scheme}://127.0.0.1:{server.port}"
         yield gateway
+    finally:
+        await server.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from aiohttp.test_utils import unused_port
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dev.pki import Authority
 from scalable_topics.admin import (
     AdminClient,
     AdminError,
@@ -182,6 +184,24 @@ async def test_a_token_file_is_read_again_and_the_scheme_is_kept(tmp_path: Path)
             with pytest.raises(AdminError, match="cannot read the token file"):
                 await client.remove_auto_scale_policy(TOPIC)
         assert [one.authorization for one in gateway.heard] == ["Pulsar first-t0ken", "Pulsar second-t0ken"]
+
+
+async def test_the_gateways_certificate_is_checked(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    authority.create()
+    pair = authority.server("admin-client", "IP:127.0.0.1")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(pair.certificate, pair.key)
+    async with gateway_in_test(tls=context) as gateway:
+        async with AdminClient(gateway.options(ca_file=authority.pair.certificate)) as client:
+            await client.remove_auto_scale_policy(TOPIC)
+        async with AdminClient(gateway.options()) as client:
+            with pytest.raises(UnavailableError, match="certificate is not trusted"):
+                await client.remove_auto_scale_policy(TOPIC)
+        async with AdminClient(gateway.options(ca_file="nowhere.pem")) as client:
+            with pytest.raises(AdminError, match="cannot read the CA bundle nowhere"):
+                await client.remove_auto_scale_policy(TOPIC)
+    assert len(gateway.heard) == 1
 
 
 async def test_a_token_is_nowhere_but_in_its_header(caplog: pytest.LogCaptureFixture) -> None:
