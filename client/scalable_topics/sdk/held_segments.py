@@ -19,6 +19,10 @@ class SegmentReader(Protocol):
         """Make the consumer of a segment and have it attach."""
         ...
 
+    def updated(self, held: HeldSegment) -> None:
+        """Something else is said of a segment: it is sealed now, for instance."""
+        ...
+
     def is_settled(self, consumer: SegmentConsumer) -> bool:
         """Whether nothing delivered of a segment waits for an acknowledgement."""
         ...
@@ -97,7 +101,9 @@ class HeldSegments:
 
     def update(self, segment: AssignedSegment) -> None:
         """Know what is said of a segment now."""
-        self._held[segment.segment_id].segment = segment
+        held = self._held[segment.segment_id]
+        held.segment = segment
+        self._reader.updated(held)
 
     def give_back(self, segment_id: int, within_seconds: float) -> None:
         """Deliver nothing more of a segment, and detach once what was delivered is acknowledged, or time is over."""

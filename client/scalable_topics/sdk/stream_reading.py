@@ -24,6 +24,8 @@ from scalable_topics.sdk.session_frames import AssignedSegment
 
 logger = logging.getLogger(__name__)
 
+# pulsar-client sends acknowledgements within 100 ms.
+_ACKNOWLEDGED_SECONDS = 0.15
 # Trying again does not mend these.
 _PERMANENT = (
     pulsar.AuthenticationError,
@@ -133,6 +135,10 @@ class StreamReading:
         consumer.keep_attaching(lambda error: self._refused(segment, error))
         return consumer
 
+    def updated(self, held: HeldSegment) -> None:
+        """It may have been sealed where the application is already."""
+        self._look(held)
+
     def is_settled(self, consumer: SegmentConsumer) -> bool:
         """Whether everything delivered of a segment is acknowledged."""
         return self._deliveries.is_settled(consumer)
@@ -181,6 +187,7 @@ class StreamReading:
             now=self._loop.time(),
         )
         if finding is Finding.DRAINED:
-            self._session.drained(segment.segment_id)
+            # The leader looks as soon as it hears of it.
+            self._loop.call_later(_ACKNOWLEDGED_SECONDS, self._session.drained, segment.segment_id)
         elif finding is Finding.DOUBTFUL:
             consumer.attach_anew()

@@ -75,14 +75,14 @@ class Holder:
 class Consumer:
     """A consumer and what became of it."""
 
-    def __init__(self, url: str, **gateway: Any) -> None:
+    def __init__(self, url: str, *, subscription: str = "billing", **gateway: Any) -> None:
         self.holder = Holder()
         self.errors: list[ClientError] = []
         self.failed = asyncio.Event()
         options = GatewayOptions(url, **({"token": "s3cret"} | gateway))
         self.session = self.holder.session = ConsumerSession(
             TOPIC,
-            "billing",
+            subscription,
             consumer="c1",
             kind=ConsumerKind.CHECKPOINT,
             initial_position="Earliest",
@@ -161,6 +161,13 @@ async def test_it_registers_and_follows_its_assignments(server: SessionServer) -
     assert await session.next() == {"type": "drained", "segments": [1]}
     await asyncio.gather(consumer.close(), answer_leave(session))
     assert consumer.errors == []
+
+
+async def test_names_of_any_kind_reach_the_gateway_as_they_are(server: SessionServer) -> None:
+    consumer = Consumer(server.url, subscription="a/b ?c%2Fd")
+    session = await consumer.register(server)
+    assert session.subscription == "a/b ?c%2Fd"
+    await asyncio.gather(consumer.close(), answer_leave(session))
 
 
 async def test_R7_a_broken_session_comes_back_with_what_is_held(server: SessionServer) -> None:

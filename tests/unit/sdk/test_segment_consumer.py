@@ -10,69 +10,9 @@ from typing import Any
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.segment_consumer import Received, SegmentConsumer
+from tests.unit.sdk.pulsar_stand_in import Attached, Pulsar
 
 TIMEOUT_SECONDS = 10
-
-
-class Attached:
-    """A consumer as a listener of pulsar-client gets it."""
-
-    def __init__(self) -> None:
-        self.is_running = True
-        self.connected = True
-        self.acknowledged: list[Any] = []
-        self.closed = 0
-        self._consumer = self
-
-    def pause_message_listener(self) -> None:
-        self.is_running = False
-
-    def resume_message_listener(self) -> None:
-        self.is_running = True
-
-    def is_connected(self) -> bool:
-        return self.connected
-
-    def acknowledge(self, position: Any) -> None:
-        self.acknowledged.append(position)
-
-    def acknowledge_cumulative(self, position: Any) -> None:
-        self.acknowledged.append(("all up to", position))
-
-    def close(self) -> None:
-        self.closed += 1
-        self.connected = False
-
-
-class Client:
-    """A pulsar-client whose attaching takes until it is told."""
-
-    def __init__(self) -> None:
-        self.closed = 0
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-class Pulsar:
-    """Stands for the connection and for the way a consumer attaches."""
-
-    def __init__(self, on_subscribe: Callable[[Callable[[Any, Any], None], Attached], None]) -> None:
-        self.clients: list[Client] = []
-        self.attached = Attached()
-        self.before: list[Attached] = []
-        self._on_subscribe = on_subscribe
-
-    def connect(self) -> Client:
-        self.clients.append(Client())
-        return self.clients[-1]
-
-    def subscribe(self, client: Any, schema: Any, size: int, listener: Callable[[Any, Any], None]) -> Attached:
-        if not self.attached.connected:
-            self.before.append(self.attached)
-            self.attached = Attached()
-        self._on_subscribe(listener, self.attached)
-        return self.attached
 
 
 def make(pulsar: Pulsar, *, is_cumulative: bool = False) -> tuple[SegmentConsumer, Arrivals[Received], BlockingCalls]:
