@@ -139,7 +139,9 @@ async def test_R17_A3_25642_every_key_in_order_through_splits_and_merges(
 async def test_R21_keys_keep_their_order_while_segments_change_hands(
     lead: MakeLeader, coordinate: MakeCoordinator, connect: Connect, view: PulsarView
 ) -> None:
-    """Consumers come and go under traffic. Everybody acknowledges in time, so nothing comes twice."""
+    """Consumers come and go under traffic. Everybody acknowledges in time, so nothing comes twice; no segment has two
+    readers (hazard A3-25612).
+    """
     leader = await lead(segments=4, bucket_budget=4, subscriptions=["s"])
     coordinator = await coordinate(leader)
     client = connect(coordinator)
@@ -153,6 +155,8 @@ async def test_R21_keys_keep_their_order_while_segments_change_hands(
             second = await client.stream_consumer(str(leader.topic), "s", consumer_name="b")
             reading.join(second)
             await until_segments(second, lambda ids: len(ids) == 2, "segments are divided")
+            assert set(first.segment_ids) | set(second.segment_ids) == {0, 1, 2, 3}
+            assert not set(first.segment_ids) & set(second.segment_ids)
             await traffic.until_stored(200)
             await leader.split(0)
             await traffic.until_stored(200)
@@ -187,10 +191,10 @@ async def test_R24_one_acknowledgement_covers_all_segments(
 
 
 @pytest.mark.parametrize("batching", [True, False])
-async def test_what_is_acknowledged_does_not_come_again(
+async def test_A4_26172_what_is_acknowledged_does_not_come_again(
     lead: MakeLeader, coordinate: MakeCoordinator, connect: Connect, batching: bool
 ) -> None:
-    """And what is not comes again, in order."""
+    """And what is not comes again, in order; nothing is acknowledged that was only prefetched (hazard A4-26172)."""
     leader = await lead(segments=2, subscriptions=["s"])
     client = connect(await coordinate(leader))
     await send_numbers(client, leader, range(60), batching=batching)

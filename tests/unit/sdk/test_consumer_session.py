@@ -170,7 +170,7 @@ async def test_names_of_any_kind_reach_the_gateway_as_they_are(server: SessionSe
     await asyncio.gather(consumer.close(), answer_leave(session))
 
 
-async def test_R7_a_broken_session_comes_back_with_what_is_held(server: SessionServer) -> None:
+async def test_R7_A5_25687_a_broken_session_comes_back_with_what_is_held(server: SessionServer) -> None:
     consumer = Consumer(server.url)
     session = await consumer.register(server)
     await session.assign((1, 0, 1), [segment(0), segment(1)])
