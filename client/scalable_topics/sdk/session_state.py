@@ -229,6 +229,8 @@ class SessionState:
 
     def leave(self) -> list[Effect]:
         """The application needs it no longer."""
+        if self._is_leaving:
+            return []
         self._is_leaving = True
         if self._held:
             return self._drop(self._held)

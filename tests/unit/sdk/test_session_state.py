@@ -226,6 +226,7 @@ def test_leaving_waits_until_everything_is_detached() -> None:
     state.received(assignment(2, [2]))
     assert state.leave() == [Drop(1), Drop(2)]
     assert state.received(assignment(3, [1, 2])) == []
+    assert state.leave() == []
     assert state.detached(1) == []
     assert frames(state.detached(2)) == [{"type": "leave"}]
     assert not state.is_gone
