@@ -61,9 +61,9 @@ class PolicyWorld:
     ) -> ObjectKey:
         """A policy; of `rest` what a target has goes there, all else are knobs. `created` is the hour of the day."""
         target: dict[str, Any] = {"scope": scope}
-        if scope != "Topics":
+        if scope not in ("Topics", "Topic"):
             target["connectionRef"] = {"name": "main"}
-        for field in ("connectionRef", "pulsarNamespace", "selector"):
+        for field in ("connectionRef", "pulsarNamespace", "selector", "topicRef"):
             if field in rest:
                 target[field] = rest.pop(field)
         spec = {"target": target, **rest}

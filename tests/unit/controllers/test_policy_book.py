@@ -29,8 +29,11 @@ def test_narrower_scopes_win_field_by_field() -> None:
     # The widest is the oldest: age counts within a scope only.
     world.policy("wide", created=1, maxSegments=10, minSegments=2, split={"cooldown": 10, "bytesRateIn": "50Mi"})
     world.policy("middle", "PulsarNamespace", created=2, pulsarNamespace="acme/orders", maxSegments=20, minSegments=3)
-    world.policy("narrow", "Topics", created=3, selector={"matchLabels": {"team": "a"}}, maxSegments=30)
+    by_label: dict[str, Any] = {"selector": {"matchLabels": {"team": "a"}}, "maxSegments": 30, "maxDagDepth": 5}
+    world.policy("narrow", "Topics", created=3, **by_label)
+    world.policy("narrowest", "Topic", created=4, topicRef={"name": "one"}, maxDagDepth=6)
     assert knob(world, topic, "maxSegments") == (30, "shop/narrow")
+    assert knob(world, topic, "maxDagDepth") == (6, "shop/narrowest")
     assert knob(world, topic, "minSegments") == (3, "shop/middle")
     assert knob(world, topic, "split.bytesRateIn") == (52428800.0, "shop/wide")
     assert knob(world, topic, "split.cooldown") == (90.0, "ScalableTopic shop/one")
@@ -58,6 +61,10 @@ def test_enabled_false_opts_one_topic_out_and_true_opts_it_in() -> None:
         ({"scope": "Topics", "selector": {"matchLabels": {"team": "a", "tier": "gold"}}}, True),
         ({"scope": "Topics", "selector": {"matchLabels": {"team": "a", "tier": "tin"}}}, False),
         ({"scope": "Topics", "selector": {"matchLabels": {"absent": ""}}}, False),
+        ({"scope": "Topic", "topicRef": {"name": "one"}}, True),
+        ({"scope": "Topic", "topicRef": {"name": "on"}}, False),
+        ({"scope": "Topic", "topicRef": {"name": "one"}, "connectionRef": {"name": "main"}}, True),
+        ({"scope": "Topic", "topicRef": {"name": "one"}, "connectionRef": {"name": "other"}}, False),
     ],
 )
 def test_a_target_takes_what_it_says(target: dict[str, Any], applies: bool) -> None:
@@ -92,12 +99,13 @@ def test_requirements_on_labels_are_those_of_kubernetes(requirement: dict[str, A
     assert (knob(world, topic, "maxSegments")[0] == 7) == applies
 
 
-def test_R3_wide_policies_count_only_beside_their_connection_and_selectors_only_at_home() -> None:
+def test_R3_wide_policies_count_only_beside_their_connection_and_narrow_ones_only_at_home() -> None:
     world = PolicyWorld()
     guest = world.topic("one", namespace="guest", connection_namespace="shop")
     world.policy("wide", maxSegments=10)
     world.policy("usurper", namespace="guest", maxSegments=11, minSegments=2)
     world.policy("other-home", "Topics", selector={}, minSegments=3)
+    world.policy("namesake", "Topic", topicRef={"name": "one"}, minSegments=4)
     world.policy("own", "Topics", namespace="guest", selector={}, maxDagDepth=4)
     assert knob(world, guest, "maxSegments") == (10, "shop/wide")
     assert knob(world, guest, "minSegments") == (1, "default")
@@ -131,6 +139,9 @@ def test_a_policy_that_cannot_be_read_takes_nothing_down() -> None:
     lacking = world.policy("lacking", "PulsarNamespace")
     with pytest.raises(InvalidKnobs, match=r"spec\.target\.pulsarNamespace is needed"):
         world.book.policy(lacking)
+    nameless = world.policy("nameless", "Topic")
+    with pytest.raises(InvalidKnobs, match=r"spec\.target\.topicRef is needed"):
+        world.book.policy(nameless)
     assert knob(world, topic, "maxSegments") == (9, "shop/good")
 
 

@@ -83,6 +83,20 @@ def test_a_policy_wakes_the_topics_whose_effective_policy_changed(world: PolicyW
     assert world.effective(unasked).knobs["maxSegments"] == 64
 
 
+def test_a_policy_of_one_topic_is_news_for_that_one_alone(world: PolicyWorld) -> None:
+    wide = world.policy("wide")
+    one, other = world.topic("one"), world.topic("other")
+    world.tell_all()
+    for topic in (one, other):
+        world.effective(topic)
+    own = world.policy("own", "Topic", topicRef={"name": "one"}, maxSegments=8)
+    assert world.tell(own) == Affected(topics=frozenset({one}), policies=frozenset({wide}))
+    world.remove(one)
+    assert own in world.tell(one).policies, "it counts one topic less"
+    world.topic("one")
+    assert own in world.tell(one).policies
+
+
 def test_a_policy_that_becomes_unreadable_wakes_its_topics(world: PolicyWorld) -> None:
     policy, topic = world.policy("p", maxSegments=9), world.topic("one")
     world.tell_all()
