@@ -208,7 +208,7 @@ class OperatorProcess:
 
     def _consumer_sessions(self, kube: KubeClient) -> RouteMaker:
         assert self._coordinator is not None
-        sessions = ConsumerSessions(kube, self._cache, self._coordinator, self._shards.run, self._queue.add)
+        sessions = ConsumerSessions(kube, self._cache, self._coordinator, self._shards, self._queue.add)
         return lambda parts: ConsumerSessionRoutes(parts, sessions).routes()
 
     def _rest(

@@ -36,11 +36,14 @@ class RegistrationRefused(Exception):
         self.final = final
 
 
-class Led(Protocol):
-    """Runs work on an object while this replica leads it."""
+class Leading(Protocol):
+    """Says what this replica leads."""
 
-    async def __call__(self, key: ObjectKey, work: Coroutine[Any, Any, T]) -> T:
-        """The work's result. Raises NotLed."""
+    async def run(self, key: ObjectKey, work: Coroutine[Any, Any, T]) -> T:
+        """Work on an object while this replica leads it; answers the result. Raises NotLed."""
+
+    def term_of(self, key: ObjectKey) -> int:
+        """The term under which this replica works on an object. Raises NotLed."""
 
 
 class Membership:
@@ -82,7 +85,7 @@ class ConsumerSessions:
         kube: the API server.
         cache: the objects.
         coordinator: keeps the subscriptions.
-        led: runs work on a topic while this replica leads it.
+        leading: says what this replica leads.
         wake: has an object reconciled.
         monotonic: clock.
     """
@@ -92,14 +95,14 @@ class ConsumerSessions:
         kube: KubeClient,
         cache: ObjectCache,
         coordinator: Coordinator,
-        led: Led,
+        leading: Leading,
         wake: Callable[[ObjectKey], None],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kube = kube
         self._cache = cache
         self._coordinator = coordinator
-        self._led = led
+        self._leading = leading
         self._wake = wake
         self._monotonic = monotonic
 
@@ -119,7 +122,9 @@ class ConsumerSessions:
             NotLed: another replica leads the topic.
             KubeError: the subscription's object cannot be made.
         """
-        body = await self._led(topic, self._object(topic, subscription, registration))
+        body = await self._leading.run(topic, self._object(topic, subscription, registration))
+        # It may have been lost in this moment; then nobody would ever send the consumer away.
+        self._leading.term_of(topic)
         key = key_of(SUBSCRIPTIONS, body)
         kind = body["spec"]["type"]
         if kind != registration.kind:
