@@ -156,6 +156,10 @@ show-idle-survival: $(ENVIRONMENT) ## Three minutes without clients on brokers t
 show-two-brokers: $(ENVIRONMENT) ## The operator's whole suite on two brokers, and a broker that dies during a split
 	$(PYTHON) -m dev run --brokers 2 -- $(LONG) tests/long/test_two_brokers.py
 
+.PHONY: show-ordered
+show-ordered: $(ENVIRONMENT) ## Twenty minutes of consumers that come, go and die under changes, dead leaders and brokers
+	$(LONG) tests/long/test_ordered_guarantee.py
+
 .PHONY: show-guarantee
 show-guarantee: $(ENVIRONMENT) ## Ten minutes of traffic through layout changes: ordinary, roll-over, two brokers
 	$(LONG) tests/long/test_guarantee.py

@@ -1,0 +1,112 @@
+"""Consumers in processes of their own that join, leave and are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from tests.support.consumption import Kind, Receipt, read_log
+
+_MODULE = "tests.support.consuming_process"
+_END_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class _Consumer:
+    name: str
+    log: Path
+    process: subprocess.Popen[bytes]
+
+
+@dataclass(slots=True)
+class Crowd:
+    """The consumers of one subscription.
+
+    Args:
+        kind: what they are.
+        most: so many at most, and one at least.
+        command: the arguments of a consumer's process but for its kind, its name and its log.
+        folder: of their logs.
+        random: what happens to whom.
+    """
+
+    kind: Kind
+    most: int
+    command: Callable[[], list[str]]
+    folder: Path
+    random: Random
+    happened: Counter[str] = field(default_factory=Counter)
+    _living: list[_Consumer] = field(default_factory=list)
+    _logs: list[Path] = field(default_factory=list)
+
+    def join(self, name: str = "") -> None:
+        """Another one begins."""
+        number = len(self._logs)
+        name = name or f"{self.kind}-{number}"
+        log = self.folder / f"{self.kind}-{number}-{name}.log"
+        arguments = [sys.executable, "-m", _MODULE, self.kind, *self.command(), name, str(log)]
+        with log.with_suffix(".errors").open("wb") as errors:
+            process = subprocess.Popen(
+                arguments, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env={**os.environ}
+            )
+        self._logs.append(log)
+        self._living.append(_Consumer(name, log, process))
+
+    async def change(self) -> None:
+        """Something happens to somebody; there are `most` of them mostly. Raises what has ended by itself."""
+        self.check()
+        victim = self.random.choice(self._living)
+        if len(self._living) < self.most or len(self._living) == 1:
+            self.happened["joined"] += 1
+            self.join()
+            return
+        self._living.remove(victim)
+        match self.random.choice(["left", "killed", "restarted"]):
+            case "left":
+                self.happened["left"] += 1
+                await self._leave(victim)
+            case "killed":
+                self.happened["killed"] += 1
+                victim.process.kill()
+            case _:
+                self.happened["killed and started again under its name"] += 1
+                victim.process.kill()
+                self.join(victim.name)
+        victim.process.poll()
+
+    def check(self) -> None:
+        """Raises AssertionError if one has ended by itself."""
+        for one in self._living:
+            said = one.log.with_suffix(".errors").read_text()[-2000:]
+            assert one.process.poll() is None, f"consumer {one.name} has ended: {said}"
+
+    def receipts(self) -> list[Receipt]:
+        """All that was received by now, by those too that are gone."""
+        return [receipt for log in self._logs if log.exists() for receipt in read_log(log.stem, log.read_text())]
+
+    async def end(self) -> None:
+        """Have all of them leave."""
+        await asyncio.gather(*(self._leave(one) for one in self._living))
+        self._living.clear()
+
+    def kill(self) -> None:
+        """Whatever happened, leave nothing running."""
+        for one in self._living:
+            one.process.kill()
+            one.process.wait()
+
+    async def _leave(self, one: _Consumer) -> None:
+        one.process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.to_thread(one.process.wait, _END_SECONDS)
+        except subprocess.TimeoutExpired:
+            one.process.kill()
+            raise AssertionError(f"consumer {one.name} does not leave") from None
