@@ -17,11 +17,13 @@ from tests.support import manifests
 from tests.support.crash_steps import STEPS, Death, Kind, Server, Step
 from tests.support.fault_proxy import FaultProxy, Hold
 from tests.support.proxied_operator import ProxiedOperator
+from tests.support.pulsar_client import PulsarClient
 from tests.support.waiting import eventually
 from tests.support.world import World, condition, has_ended, is_ready, phase
 from tests.support.world_making import random_name
 
 DECLARED, FOUND, MORE = "declared", "found", "more"
+_MESSAGES = ("m0", "m1", "m2")
 _CONFLICT = 409
 # Calls that are held without an answer make a connection share its workers sparingly: others wait their turn.
 _ARRIVAL_SECONDS = 150.0
@@ -34,6 +36,8 @@ _REQUESTS: dict[Kind, dict[str, Any]] = {
     Kind.MERGE: {"kind": "Merge", "segments": [0, 1]},
     Kind.REBUCKET: {"kind": "Rebucket", "segment": 0, "buckets": 8},
     Kind.PRUNE: {"kind": "Prune"},
+    Kind.SEEK: {"kind": "Seek", "subscription": DECLARED, "timestamp": "2026-01-01T00:00:00Z"},
+    Kind.SKIP_ALL: {"kind": "SkipAll", "subscription": DECLARED},
 }
 _ACTIVE_RANGES = {
     Kind.SPLIT: ["[0000, 7fff]", "[8000, ffff]"],
@@ -41,6 +45,13 @@ _ACTIVE_RANGES = {
     Kind.PRUNE: ["[0000, 7fff]", "[8000, ffff]"],
     Kind.MERGE: ["[0000, ffff]"],
     Kind.REBUCKET: ["[0000, ffff]"],
+    Kind.SEEK: ["[0000, 7fff]", "[8000, ffff]"],
+    Kind.SKIP_ALL: ["[0000, 7fff]", "[8000, ffff]"],
+}
+# Messages of each segment that are left to a subscription at last.
+_LEFT = {
+    Kind.SEEK: {DECLARED: len(_MESSAGES), FOUND: len(_MESSAGES)},
+    Kind.SKIP_ALL: {DECLARED: 0, FOUND: len(_MESSAGES)},
 }
 _MADE_SEGMENT = re.compile(r"-segment-[0-9a-f]{4}-[0-9a-f]{4}-(\d+)$")
 
@@ -198,6 +209,11 @@ class Scenario:
         await self._until(TOPICS, self.name, is_ready, "is Ready")
         for segment in await self.world.segment_topics(self.name):
             await self.world.pulsar.create_subscription(segment, FOUND)
+            if self.kind in _LEFT:
+                with PulsarClient(self.bench.pulsar.service_url, self.bench.pulsar.superuser_token) as client:
+                    await client.send(segment, *_MESSAGES)
+            if self.kind is Kind.SEEK:
+                await self.world.pulsar.skip_all(segment, DECLARED)
 
     async def ask(self) -> None:
         """Ask for the work."""
@@ -296,6 +312,9 @@ class Scenario:
             if self.kind is Kind.UNSUBSCRIBE:
                 for segment in await self.world.segment_topics(self.name):
                     assert MORE not in await self.world.pulsar.subscriptions(segment)
+            for segment in await self.world.segment_topics(self.name) if self.kind in _LEFT else ():
+                found = (await self.world.pulsar.stats(segment))["subscriptions"]
+                assert {name: found[name]["msgBacklog"] for name in found} == _LEFT[self.kind], segment
         except (AssertionError, TimeoutError) as difference:
             # A broker that topics have just come to may leave a question unanswered.
             return str(difference) or f"they differ: {type(difference).__name__}"

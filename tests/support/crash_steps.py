@@ -33,6 +33,8 @@ class Kind(StrEnum):
     PRUNE = "prune"
     SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"
+    SEEK = "seek"
+    SKIP_ALL = "skip-all"
     DELETE = "delete"
 
 
@@ -135,6 +137,19 @@ def _reshape(kind: str, *, parents: int, children: int) -> tuple[Step, ...]:
     )
 
 
+def _move(kind: str, rest: str) -> tuple[Step, ...]:
+    return (
+        _topic("journal opened", f'"kind": "{kind}", "step": "Releasing"'),
+        _operation("shown as running", "Running"),
+        _topic("consumers have let go", r'"operation": \{[^}]*"step": "Moving"'),
+        _segment("first cursor moved", "POST", f"/subscription/declared/{rest}$"),
+        _segment("last cursor moved", "POST", f"/subscription/declared/{rest}$", 1),
+        _topic("journal closed", '"operation": null'),
+        _event("event posted"),
+        _operation("shown as done", "Succeeded"),
+    )
+
+
 STEPS: Mapping[Kind, tuple[Step, ...]] = {
     Kind.CREATE: (
         _finalizer("finalizer added", r'"finalizers": \["'),
@@ -182,6 +197,8 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         _topic("deletion complete", '"subscriptions": (?!.*"phase": "Deleting")'),
         _topic("shown as reconciled", _RECONCILED),
     ),
+    Kind.SEEK: _move("Seek", "resetcursor"),
+    Kind.SKIP_ALL: _move("SkipAll", "skip_all"),
     Kind.DELETE: (
         _topic("journal opened", '"kind": "Delete"'),
         _segment("first segment deleted", "DELETE", "$"),

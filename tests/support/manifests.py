@@ -54,7 +54,7 @@ def topic(
 def operation(name: str, topic_name: str, kind: str, *, dry_run: bool = False, **block: Any) -> Manifest:
     spec: dict[str, Any] = {"scalableTopic": topic_name, "type": kind, "dryRun": dry_run}
     if block:
-        spec[kind.lower()] = block
+        spec[kind[:1].lower() + kind[1:]] = block
     return {
         "apiVersion": API_VERSION,
         "kind": "SegmentOperation",

@@ -32,12 +32,14 @@ class ProxiedOperator:
         operator: the process; not started yet.
         kube: all its calls to the API server, kopf's watches included.
         admin: all its calls to the brokers.
+        pulsar: the brokers themselves.
     """
 
     world: World
     operator: RunningOperator
     kube: FaultProxy
     admin: FaultProxy
+    pulsar: PulsarAccess
 
     async def start(self) -> None:
         """Start the operator unless it runs, and wait until it has listed everything."""
@@ -78,7 +80,7 @@ async def proxied_operator(
         kubeconfig.write_text(proxy_kubeconfig(kube_proxy.url))
         operator = RunningOperator(kubeconfig, namespace, folder / f"{namespace}.log", flags)
         try:
-            yield ProxiedOperator(world, operator, kube_proxy, admin_proxy)
+            yield ProxiedOperator(world, operator, kube_proxy, admin_proxy, pulsar)
         finally:
             operator.kill()
 

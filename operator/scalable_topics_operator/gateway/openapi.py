@@ -8,7 +8,7 @@ from typing import Any
 
 from scalable_topics_operator.cluster.reviews import AUDIENCE
 from scalable_topics_operator.gateway import schemas
-from scalable_topics_operator.gateway.parameters import PATH, Parameter
+from scalable_topics_operator.gateway.parameters import MOST_REPEATS, PATH, Parameter
 from scalable_topics_operator.gateway.route import Payload, Route, Tag, Who
 from scalable_topics_operator.gateway.route_table import ROUTES
 
@@ -166,7 +166,9 @@ def _operation(route: Route) -> dict[str, Any]:
 
 
 def _parameter(parameter: Parameter[Any]) -> dict[str, Any]:
-    schema = {"type": "array", "items": dict(parameter.schema)} if parameter.repeated else dict(parameter.schema)
+    schema = dict(parameter.schema)
+    if parameter.repeated:
+        schema = {"type": "array", "items": schema, "maxItems": MOST_REPEATS}
     return {
         "name": parameter.name,
         "in": parameter.place,

@@ -12,6 +12,8 @@ from scalable_topics_operator.gateway.refusal import Refusal
 T = TypeVar("T")
 
 PATH, QUERY = "path", "query"
+MOST_REPEATS = 16
+"""How often a query may have a parameter that may be repeated."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _SWITCHES = {"true": True, "false": False}
@@ -98,6 +100,8 @@ def read_values(parameters: Sequence[Parameter[Any]], path: Mapping[str, str], q
     for name, parameter in known.items():
         texts = query.getall(name) if name in given else ()
         if parameter.repeated:
+            if len(texts) > MOST_REPEATS:
+                raise Refusal(400, f"query parameter {name} is given {len(texts)} times, of {MOST_REPEATS} at most")
             found[name] = tuple(_read(parameter, text) for text in texts)
         elif len(texts) > 1:
             raise Refusal(400, f"query parameter {name} is given {len(texts)} times; give it once")

@@ -15,6 +15,7 @@ from scalable_topics_operator.autoscale.policy import KNOBS, Knobs, Unit, exact
 
 _PREFIX = "scalableTopic"
 _OTHERWISE = {"enabled": "enabled", "depthRecovery": "depthRecovery", "split.maxFanout": "splitMaxFanout"}
+_DECIMALS = 3
 MOST = 10**15
 """Largest amount: what fits into the form of an amount in a manifest."""
 
@@ -97,7 +98,8 @@ def _checked(field: PolicyField, value: Any) -> bool | int | float:
         raise InvalidField(f"{field.name} is no whole number")
     if not 0 <= value <= MOST:
         raise InvalidField(f"{field.name} is not between 0 and {MOST}")
-    return int(value) if field.whole else float(value)
+    # No finer than an amount is written.
+    return int(value) if field.whole else round(float(value), _DECIMALS)
 
 
 def _written(field: PolicyField, value: bool | int | float) -> bool | int | str:
@@ -106,4 +108,4 @@ def _written(field: PolicyField, value: bool | int | float) -> bool | int | str:
         return shown
     if field.unit is Unit.SECONDS:
         return f"{round(shown * 1000)}ms"
-    return f"{shown:.3f}".rstrip("0").rstrip(".")
+    return f"{shown:.{_DECIMALS}f}".rstrip("0").rstrip(".")

@@ -192,7 +192,7 @@ class PolicyHandlers:
         mapping = self._mappings.one_of(call.pulsar_namespace, call.values.get(CONNECTION))
         if mapping is None:
             raise Refusal(
-                405 if manifest else 404,
+                405 if call.route.writes else 404,
                 f"no connection maps Pulsar namespace {call.pulsar_namespace} to a Kubernetes one "
                 "(spec.pulsarNamespaceMappings); see to the SegmentAutoScalePolicy in the connection's namespace",
                 manifest=_yaml(manifest),

@@ -40,6 +40,8 @@ _SHUTDOWN_SECONDS = 0.5
 _GOODBYE_SECONDS = 1.0
 # asyncio gives each TLS connection 256 KiB to read into, which ten thousand idle sessions would pay for with 2.5 GiB.
 _TLS_BUFFER_BYTES = 16 * 1024
+# Percent-encoded, a character takes up to twelve bytes; with less than this, names of proper length would not fit.
+_REQUEST_LINE_BYTES = 64 * 1024
 _MS = 1000
 
 
@@ -139,7 +141,9 @@ class Gateway:
         app = make_app([route for make in makers for route in make(parts)], metrics)
         app.on_shutdown.append(self._send_away)
         self.application = app
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        self._runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, max_line_size=_REQUEST_LINE_BYTES
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self.address = address
 

@@ -21,7 +21,7 @@ PROPERTY = text(
     "property",
     "only topics that have this property, as `key=value`; several must all be there",
     place=QUERY,
-    longest=2048,
+    longest=1024,
     pattern=r"[^=]+=.+",
     repeated=True,
 )

@@ -38,6 +38,8 @@ CHOSEN = {
     Kind.PRUNE: ("segment left the layout", "segment deleted"),
     Kind.SUBSCRIBE: ("first cursor made",),
     Kind.UNSUBSCRIBE: ("last cursor deleted",),
+    Kind.SEEK: ("journal opened", "first cursor moved", "journal closed"),
+    Kind.SKIP_ALL: ("last cursor moved",),
     Kind.DELETE: ("first segment deleted", "claim deleted"),
 }
 

@@ -53,6 +53,7 @@ def test_values_are_read_by_parameter() -> None:
         ([("name", "AB")], "must be like [a-z]+"),
         ([("name", "ab\n")], "must be like"),
         ([("more", "1"), ("more", "x")], "query parameter more: 'x'"),
+        ([("more", "1")] * 17, "query parameter more is given 17 times, of 16 at most"),
     ],
 )
 def test_what_is_wrong_is_said(query: list[tuple[str, str]], words: str) -> None:

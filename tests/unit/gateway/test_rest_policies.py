@@ -181,7 +181,8 @@ async def test_r32_without_a_mapping_the_manifest_is_told(url: str, target: dict
         assert manifest["metadata"]["namespace"] == "shop"
         assert SegmentAutoScalePolicy.model_validate(manifest).spec.max_segments == 8
         assert manifest["spec"]["target"] == target
-        assert (await world.ask("DELETE", connected)).status == (405 if target is OF_TOPIC else 404)
+        answer = await world.ask("DELETE", connected)
+        assert (answer.status, "spec.pulsarNamespaceMappings" in answer.reason) == (405, True)
         assert world.kubernetes.acted == []
 
 
