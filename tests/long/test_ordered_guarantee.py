@@ -237,7 +237,8 @@ def _told(
 ) -> list[str]:
     return [
         f"{_PRODUCERS} producers of {_PER_SECOND:.0f} messages a second, {_STREAMS} stream and {_QUEUES} queue "
-        f"consumers, each in a process; three replicas behind one address, two brokers; seed {_SEED}, {_SECONDS:.0f} s.",
+        f"consumers, each in a process; three replicas behind one address, two brokers; seed {_SEED}, "
+        f"{_SECONDS:.0f} s.",
         *(f"- {count} times: {what}" for what, count in sorted(story.happened.items())),
         *(
             f"- {crowd.kind} consumers: "
