@@ -1,10 +1,12 @@
 """The client library: producers and consumers on scalable topics of a Classic connection, for asyncio.
 
 Producers and queue consumers follow the layout topic (docs/contract.md) and need no gateway and no Kubernetes; stream
-consumers are coordinated by way of the gateway (docs/sessions.md). `scalable_topics.sdk.sync` has the same without
-asyncio. Needs pulsar-client and aiohttp: `pip install scalable-topics[client]`.
+and checkpoint consumers are coordinated by way of the gateway (docs/sessions.md). `scalable_topics.sdk.sync` has the
+same without asyncio. Needs pulsar-client and aiohttp: `pip install scalable-topics[client]`.
 """
 
+from scalable_topics.sdk.checkpoint import Checkpoint, SegmentPosition
+from scalable_topics.sdk.checkpoint_consumer import CheckpointConsumer
 from scalable_topics.sdk.client import Client
 from scalable_topics.sdk.errors import (
     ClientError,
@@ -34,6 +36,8 @@ from scalable_topics.sdk.received_message import ReceivedMessage, StreamMessage
 from scalable_topics.sdk.stream_consumer import StreamConsumer
 
 __all__ = [
+    "Checkpoint",
+    "CheckpointConsumer",
     "Client",
     "ClientError",
     "ClosedError",
@@ -52,6 +56,7 @@ __all__ = [
     "QueueFullError",
     "ReceivedMessage",
     "ScalableTopicNotFoundError",
+    "SegmentPosition",
     "SendError",
     "SendOutcomeUnknownError",
     "SendTimeoutError",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import pulsar
 
 from scalable_topics.layout import LayoutError, TopicName, validate_scalable_name
 from scalable_topics.sdk.blocking_calls import BlockingCalls
+from scalable_topics.sdk.checkpoint_consumer import CheckpointConsumer
+from scalable_topics.sdk.coordinated_consumer import CoordinatedConsumer
 from scalable_topics.sdk.errors import ClientError, ClosedError
 from scalable_topics.sdk.gateway_options import GatewayOptions
 from scalable_topics.sdk.layout_follower import LayoutFollower
@@ -24,6 +27,8 @@ from scalable_topics.sdk.queue_consumer import QueueConsumer
 from scalable_topics.sdk.segment_connections import SegmentConnections
 from scalable_topics.sdk.stream_consumer import StreamConsumer
 
+C = TypeVar("C", bound=CoordinatedConsumer)
+
 
 class Client:
     """Makes producers and consumers on scalable topics of a Classic connection. Belongs to one event loop.
@@ -31,7 +36,8 @@ class Client:
     Args:
         service_url: `pulsar://` or `pulsar+ssl://` address.
         authentication: a `pulsar.Authentication`.
-        gateway: how the operator's gateway is reached; stream consumers need it, and nothing else does.
+        gateway: how the operator's gateway is reached; stream and checkpoint consumers need it, and nothing
+            else does.
         connection: further settings of `ConnectionOptions`, by name.
 
     Raises:
@@ -51,7 +57,7 @@ class Client:
         self._threads = BlockingCalls()
         self._connections = SegmentConnections(self._options, self._options.producer_connections)
         self._followers: dict[TopicName, tuple[LayoutFollower, int]] = {}
-        self._parts: set[Producer | QueueConsumer | StreamConsumer] = set()
+        self._parts: set[Producer | QueueConsumer | CoordinatedConsumer] = set()
         self._is_closed = False
 
     async def producer(self, topic: str, *, schema: Any = None, **options: Any) -> Producer:
@@ -145,31 +151,25 @@ class Client:
             ConnectError: the gateway refuses the caller, or nobody took the registration in time.
             ValueError: a setting is out of range.
         """
-        consumer_options = StreamConsumerOptions(**options)
-        name = self._parse(topic)
-        _check_subscription(subscription)
-        if self._gateway is None:
-            raise ClientError(
-                f"a stream consumer on {name} is coordinated by the operator: make the client with "
-                "gateway=GatewayOptions(url, ...)"
-            )
-        consumer = StreamConsumer(
-            name,
-            subscription,
-            gateway=self._gateway,
-            connection=self._options,
-            options=consumer_options,
-            schema=pulsar.schema.BytesSchema() if schema is None else schema,
-            threads=self._threads,
-            closed=self._discard,
-        )
-        self._parts.add(consumer)
-        try:
-            await consumer.start()
-        except BaseException:
-            await consumer.close()
-            raise
-        return consumer
+        return await self._coordinated(StreamConsumer, topic, subscription, schema, options)
+
+    async def checkpoint_consumer(
+        self, topic: str, group: str, *, schema: Any = None, **options: Any
+    ) -> CheckpointConsumer:
+        """Make a checkpoint consumer, registered with the topic's leader; segments follow as the leader assigns them.
+
+        Args:
+            topic: as for `producer`.
+            group: name of the checkpoint group, which is that of its subscription; made where it does not exist.
+            schema: a `pulsar.schema.Schema`; None receives bytes.
+            options: settings of `StreamConsumerOptions`, by name.
+
+        Raises:
+            ClientError: the name is not one of a scalable topic, the group's is empty, or the client was made without
+                `gateway`.
+            ScalableTopicNotFoundError, SessionRefusedError, ConnectError, ValueError: as of `stream_consumer`.
+        """
+        return await self._coordinated(CheckpointConsumer, topic, group, schema, options)
 
     async def close(self) -> None:
         """Close everything it made, then the connections."""
@@ -191,6 +191,35 @@ class Client:
     ) -> None:
         await self.close()
 
+    async def _coordinated(
+        self, make: type[C], topic: str, subscription: str, schema: Any, options: Mapping[str, Any]
+    ) -> C:
+        consumer_options = StreamConsumerOptions(**options)
+        name = self._parse(topic)
+        _check_subscription(subscription)
+        if self._gateway is None:
+            raise ClientError(
+                f"a {make.KIND.value.lower()} consumer on {name} is coordinated by the operator: make the client with "
+                "gateway=GatewayOptions(url, ...)"
+            )
+        consumer = make(
+            name,
+            subscription,
+            gateway=self._gateway,
+            connection=self._options,
+            options=consumer_options,
+            schema=pulsar.schema.BytesSchema() if schema is None else schema,
+            threads=self._threads,
+            closed=self._discard,
+        )
+        self._parts.add(consumer)
+        try:
+            await consumer.start()
+        except BaseException:
+            await consumer.close()
+            raise
+        return consumer
+
     def _parse(self, topic: str) -> TopicName:
         if self._is_closed:
             raise ClosedError("the client is closed")
@@ -206,7 +235,7 @@ class Client:
         self._followers[topic] = (follower, users + 1)
         return follower
 
-    async def _discard(self, part: Producer | QueueConsumer | StreamConsumer) -> None:
+    async def _discard(self, part: Producer | QueueConsumer | CoordinatedConsumer) -> None:
         self._parts.discard(part)
 
     async def _forget(self, part: Producer | QueueConsumer) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Hashable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 H = TypeVar("H", bound=Hashable)
 
 Place = tuple[int, ...]
 """Where a message is within its segment: ledger, entry, and index within a batch. Later messages compare greater."""
+
+
+class _Delivery(NamedTuple):
+    number: int
+    place: Place
+    position: Any
 
 
 class Deliveries(Generic[H]):
@@ -21,14 +27,14 @@ class Deliveries(Generic[H]):
     """
 
     def __init__(self) -> None:
-        self._unacknowledged: deque[tuple[H, Any]] = deque()
-        self._first_number = 0
+        self._unacknowledged: dict[H, deque[_Delivery]] = {}
         self._last_place: dict[H, Place] = {}
-        self._counts: Counter[H] = Counter()
+        self._next_number = 0
 
     def hold(self, holding: H) -> None:
         """Begin with a segment."""
         self._last_place[holding] = ()
+        self._unacknowledged[holding] = deque()
 
     def deliver(self, holding: H, place: Place, position: Any) -> int | None:
         """A message is about to be delivered.
@@ -47,9 +53,10 @@ class Deliveries(Generic[H]):
         if holding not in self._last_place or place <= self._last_place[holding]:
             return None
         self._last_place[holding] = place
-        self._counts[holding] += 1
-        self._unacknowledged.append((holding, position))
-        return self._first_number + len(self._unacknowledged) - 1
+        number = self._next_number
+        self._next_number += 1
+        self._unacknowledged[holding].append(_Delivery(number, place, position))
+        return number
 
     def acknowledge(self, number: int) -> dict[H, Any]:
         """Acknowledge a message and everything delivered before it.
@@ -58,17 +65,26 @@ class Deliveries(Generic[H]):
             For each segment on which that is anything new: the position up to which it is acknowledged now.
         """
         reached: dict[H, Any] = {}
-        while self._first_number <= number and self._unacknowledged:
-            holding, position = self._unacknowledged.popleft()
-            self._first_number += 1
-            if holding in self._last_place:
-                self._counts[holding] -= 1
-                reached[holding] = position
+        for holding, waiting in self._unacknowledged.items():
+            while waiting and waiting[0].number <= number:
+                reached[holding] = waiting.popleft().position
+        return reached
+
+    def acknowledge_to(self, holding: H, place: Place) -> Any:
+        """Acknowledge a segment up to a place.
+
+        Returns:
+            The position up to which it is acknowledged now; None if that is nothing new.
+        """
+        reached = None
+        waiting = self._unacknowledged.get(holding) or deque()
+        while waiting and waiting[0].place <= place:
+            reached = waiting.popleft().position
         return reached
 
     def is_settled(self, holding: H) -> bool:
         """Whether everything delivered of a segment is acknowledged."""
-        return not self._counts[holding]
+        return not self._unacknowledged.get(holding)
 
     def last_place(self, holding: H) -> Place:
         """Where the last message delivered of a held segment is; empty if there is none."""
@@ -77,4 +93,4 @@ class Deliveries(Generic[H]):
     def give_back(self, holding: H) -> None:
         """Be done with a segment: nothing of it is delivered or acknowledged any more."""
         self._last_place.pop(holding, None)
-        del self._counts[holding]
+        self._unacknowledged.pop(holding, None)

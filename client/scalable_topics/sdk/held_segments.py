@@ -83,6 +83,11 @@ class HeldSegments:
         return held if held is not None and held.going is None else None
 
     @property
+    def consumers(self) -> list[SegmentConsumer]:
+        """Of all, those included that are about to be given back and may still be acknowledged."""
+        return [held.consumer for held in self._held.values()]
+
+    @property
     def ids(self) -> tuple[int, ...]:
         """Ids of those that are read."""
         return tuple(sorted(held.segment.segment_id for held in self))

@@ -2,136 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import uuid
-from collections.abc import Awaitable, Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import ClassVar
 
-import pulsar
-
-from scalable_topics.layout import TopicName
-from scalable_topics.sdk.blocking_calls import BlockingCalls
-from scalable_topics.sdk.consumer_session import ConsumerSession
-from scalable_topics.sdk.errors import ClientError, ClosedError
-from scalable_topics.sdk.gateway_options import GatewayOptions
-from scalable_topics.sdk.options import ConnectionOptions, StreamConsumerOptions
+from scalable_topics.sdk.coordinated_consumer import CoordinatedConsumer
 from scalable_topics.sdk.received_message import StreamMessage
 from scalable_topics.sdk.session_frames import ConsumerKind
-from scalable_topics.sdk.stream_reading import StreamReading
-
-logger = logging.getLogger(__name__)
-
-_LOOK_SECONDS = 1.0
 
 
-class StreamConsumer:
-    """Receives the messages of a subscription in the order of each key; made by `Client.stream_consumer`. Belongs to
-    one event loop.
-
-    The topic's leader divides the segments among the consumers of the subscription, parents before their children. Each
-    is read by one of them, in its order.
+class StreamConsumer(CoordinatedConsumer):
+    """Receives the messages of a subscription in the order of each key, and acknowledges over all segments at once;
+    made by `Client.stream_consumer`. Belongs to one event loop.
     """
 
-    def __init__(
-        self,
-        topic: TopicName,
-        subscription: str,
-        *,
-        gateway: GatewayOptions,
-        connection: ConnectionOptions,
-        options: StreamConsumerOptions,
-        schema: Any,
-        threads: BlockingCalls,
-        closed: Callable[[StreamConsumer], Awaitable[None]],
-    ) -> None:
-        self._topic = topic
-        self._subscription = subscription
-        self._listener = options.assignment_listener
-        self._tell_closed = closed
-        self._name = options.consumer_name or f"stream-{uuid.uuid4().hex[:16]}"
-        self._loop = asyncio.get_running_loop()
-        from_earliest = options.initial_position == pulsar.InitialPosition.Earliest
-        self._session = ConsumerSession(
-            topic,
-            subscription,
-            consumer=self._name,
-            kind=ConsumerKind.STREAM,
-            initial_position="Earliest" if from_earliest else "Latest",
-            gateway=gateway,
-            failed=self._fail,
-        )
-        self._reading = StreamReading(
-            topic,
-            subscription,
-            self._name,
-            session=self._session,
-            connection=connection,
-            options=options,
-            schema=schema,
-            threads=threads,
-            check=self._check,
-            failed=self._fail_and_leave,
-            changed=self._assignment_changed,
-        )
-        self._looking: asyncio.Task[None] | None = None
-        self._told_ids: tuple[int, ...] = ()
-        self._is_telling = False
-        self._failure: ClientError | None = None
-        self._is_closed = False
-
-    async def start(self) -> None:
-        """Register with the topic's leader; called by `Client.stream_consumer`. Errors are those of that."""
-        await self._session.start(self._reading.held)
-        self._looking = self._loop.create_task(self._keep_looking())
-
-    @property
-    def topic(self) -> str:
-        """The topic as `topic://tenant/namespace/name`."""
-        return str(self._topic)
-
-    @property
-    def subscription(self) -> str:
-        """Name of the subscription."""
-        return self._subscription
-
-    @property
-    def consumer_name(self) -> str:
-        """Name of the consumer within the subscription."""
-        return self._name
-
-    @property
-    def segment_ids(self) -> tuple[int, ...]:
-        """The segments that it is assigned and reads."""
-        return self._reading.held.ids
-
-    @property
-    def waiting_messages(self) -> int:
-        """Messages that wait here for the application, beside those that wait in pulsar-client."""
-        return self._reading.held.waiting_messages
-
-    async def receive(self, timeout_seconds: float | None = None) -> StreamMessage:
-        """The next message; those of one segment come in its order.
-
-        Args:
-            timeout_seconds: how long to wait; None for as long as it takes.
-
-        Raises:
-            TimeoutError: there was none in time.
-            SessionRefusedError: the consumer is of no use any more: another one has registered under its name, for
-                instance.
-            ConnectError: it can attach to nothing, and waiting will not mend that.
-            ClosedError: the consumer is closed.
-        """
-        return await self._reading.inbox.receive(timeout_seconds)
-
-    async def receive_many(self, most: int, timeout_seconds: float | None = None) -> list[StreamMessage]:
-        """The next messages: as many as are there, at least one and at most `most`.
-
-        Arguments and errors are those of `receive`; `most` is 1 or more.
-        """
-        return await self._reading.inbox.receive_many(most, timeout_seconds)
+    KIND: ClassVar[ConsumerKind] = ConsumerKind.STREAM
 
     async def acknowledge_cumulative(self, message: StreamMessage) -> None:
         """Say that a message and everything this consumer delivered before it, on all its segments, is done with. It is
@@ -148,63 +31,3 @@ class StreamConsumer:
         """
         self._check()
         self._reading.acknowledge(message)
-
-    async def close(self) -> None:
-        """Detach from all segments and leave; what was not acknowledged goes to other consumers of the subscription.
-
-        Takes as long as brokers take to detach, at most the operation timeout, and 5 seconds at most to leave.
-        """
-        if self._is_closed:
-            return
-        self._is_closed = True
-        self._reading.inbox.wake_all()
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
-        self._session.leave()
-        await self._reading.held.close()
-        await self._session.close()
-        self._reading.inbox.clear()
-        await self._tell_closed(self)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    def _assignment_changed(self) -> None:
-        # Once for everything that changes together.
-        if self._listener is not None and not self._is_telling:
-            self._is_telling = True
-            self._loop.call_soon(self._tell_assignment)
-
-    def _tell_assignment(self) -> None:
-        self._is_telling = False
-        if self._listener is not None and self.segment_ids != self._told_ids:
-            self._told_ids = self.segment_ids
-            try:
-                self._listener(self._told_ids)
-            except Exception:
-                logger.exception("the assignment listener of consumer %r on %s has failed", self._name, self._topic)
-
-    def _check(self) -> None:
-        if self._is_closed:
-            raise ClosedError(f"the consumer on {self._topic} is closed")
-        if self._failure is not None:
-            raise self._failure
-
-    def _fail(self, error: ClientError) -> None:
-        self._failure = error
-        self._reading.inbox.wake_all()
-
-    def _fail_and_leave(self, error: ClientError) -> None:
-        self._fail(error)
-        self._session.leave()
-
-    async def _keep_looking(self) -> None:
-        while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            self._reading.look()

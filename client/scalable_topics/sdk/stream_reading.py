@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulsar
@@ -12,7 +12,7 @@ import pulsar
 from scalable_topics.layout import TopicName
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.consumer_session import ConsumerSession
-from scalable_topics.sdk.deliveries import Deliveries
+from scalable_topics.sdk.deliveries import Deliveries, Place
 from scalable_topics.sdk.drain_watch import DrainWatch, Finding
 from scalable_topics.sdk.errors import ClientError, ConnectError
 from scalable_topics.sdk.held_segments import HeldSegment, HeldSegments
@@ -96,11 +96,20 @@ class StreamReading:
         if message.delivered_by is not self._deliveries:
             raise ClientError(f"{message!r} was not received by this consumer on {self._topic}")
         for consumer, position in self._deliveries.acknowledge(message.number).items():
-            consumer.acknowledge(position)
-            self.held.acknowledged(consumer)
-            held = self.held.find(consumer.segment_id)
-            if held is not None:
-                self._look(held)
+            self._acknowledge(consumer, position)
+
+    def acknowledge_to(self, places: Mapping[int, Place]) -> None:
+        """Acknowledge segments up to places; those that are not held are left alone."""
+        for consumer in self.held.consumers:
+            place = places.get(consumer.segment_id)
+            position = None if place is None else self._deliveries.acknowledge_to(consumer, place)
+            if position is not None:
+                self._acknowledge(consumer, position)
+
+    def places(self) -> dict[int, Place]:
+        """The last message delivered, by segment, of those that are read."""
+        found = {held.segment.segment_id: self._deliveries.last_place(held.consumer) for held in self.held}
+        return {segment_id: place for segment_id, place in found.items() if place}
 
     def look(self) -> None:
         """See whether sealed segments are drained; to be called about every second."""
@@ -151,6 +160,13 @@ class StreamReading:
     def detached(self, segment_id: int) -> None:
         """Tell the leader."""
         self._session.detached(segment_id)
+
+    def _acknowledge(self, consumer: SegmentConsumer, position: Any) -> None:
+        consumer.acknowledge(position)
+        self.held.acknowledged(consumer)
+        held = self.held.find(consumer.segment_id)
+        if held is not None:
+            self._look(held)
 
     def _deliver(self, consumer: SegmentConsumer, message: pulsar.Message) -> StreamMessage | None:
         self._has_attached = True

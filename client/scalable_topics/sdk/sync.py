@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar, Unpack
 
 from scalable_topics.sdk.arrivals import Arrivals
+from scalable_topics.sdk.checkpoint import Checkpoint
+from scalable_topics.sdk.checkpoint_consumer import CheckpointConsumer as AsyncCheckpointConsumer
 from scalable_topics.sdk.client import Client as AsyncClient
 from scalable_topics.sdk.errors import ClosedError
 from scalable_topics.sdk.gateway_options import GatewayOptions
@@ -70,6 +72,14 @@ class Client:
         """
         consumer = self.run(self._client.stream_consumer(topic, subscription, schema=schema, **options))
         return StreamConsumer(self, consumer)
+
+    def checkpoint_consumer(self, topic: str, group: str, *, schema: Any = None, **options: Any) -> CheckpointConsumer:
+        """Make a checkpoint consumer. Arguments and errors are those of
+        `scalable_topics.sdk.Client.checkpoint_consumer`; as for `stream_consumer`.
+        """
+        return CheckpointConsumer(
+            self, self.run(self._client.checkpoint_consumer(topic, group, schema=schema, **options))
+        )
 
     def close(self) -> None:
         """Close everything it made, then the connections."""
@@ -321,6 +331,39 @@ class StreamConsumer(_Consumer[StreamMessage]):
         `scalable_topics.sdk.StreamConsumer.acknowledge_cumulative`.
         """
         self._client.run(self._consumer.acknowledge_cumulative(message))
+
+
+class CheckpointConsumer(_Consumer[StreamMessage]):
+    """Receives the messages of a checkpoint group in the order of each key; made by `Client.checkpoint_consumer`.
+    May be used from any thread.
+    """
+
+    def __init__(self, client: Client, consumer: AsyncCheckpointConsumer) -> None:
+        super().__init__(client, consumer)
+        self._consumer = consumer
+
+    @property
+    def consumer_name(self) -> str:
+        """Name of the consumer within the group."""
+        return self._consumer.consumer_name
+
+    @property
+    def group(self) -> str:
+        """Name of the checkpoint group."""
+        return self._consumer.group
+
+    def checkpoint(self) -> Checkpoint:
+        """Where this consumer stands, as `scalable_topics.sdk.CheckpointConsumer.checkpoint`."""
+        return self._client.run(_checkpoint_of(self._consumer))
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Say that a checkpoint is kept safe, as `scalable_topics.sdk.CheckpointConsumer.commit`."""
+        self._client.run(self._consumer.commit(checkpoint))
+
+
+async def _checkpoint_of(consumer: AsyncCheckpointConsumer) -> Checkpoint:
+    # In the loop, to which what it looks at belongs.
+    return consumer.checkpoint()
 
 
 async def _end_tasks() -> None:

@@ -11,7 +11,7 @@ import pulsar
 import pytest
 
 from dev.access import KubernetesAccess, PulsarAccess
-from scalable_topics.sdk import Client, GatewayOptions
+from scalable_topics.sdk import Checkpoint, CheckpointConsumer, Client, GatewayOptions
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 from scalable_topics_operator.cluster.shards import shard_of
@@ -149,3 +149,46 @@ async def test_how_soon_the_first_message_comes(two: Replicas, pulsar: PulsarAcc
             seconds.append(loop.time() - started)
     print("seconds to the first message of a new subscription: " + ", ".join(f"{one:.2f}" for one in seconds))
     assert max(seconds) < 15
+
+
+async def test_R22_a_checkpoint_group_goes_on_from_what_it_committed(two: Replicas, pulsar: PulsarAccess) -> None:
+    world = two.world
+    topic, token, _, other = await _topic(two)
+    async with (
+        _client(pulsar, token, other) as client,
+        await client.producer(topic, batching_enabled=False) as producer,
+    ):
+        first = await client.checkpoint_consumer(topic, "nightly", initial_position=_EARLIEST)
+        for number in range(60):
+            await producer.send(str(number).encode(), key=f"key-{number % 20}")
+        got = [await first.receive(30) for _ in range(40)]
+        kept = Checkpoint.deserialize(first.checkpoint().serialize())
+        assert set(kept.positions) == {message.segment_id for message in got}
+        await first.commit(kept)
+        rest = [await first.receive(30) for _ in range(20)]
+        await first.close()
+        second = await client.checkpoint_consumer(topic, "nightly")
+        again = [await second.receive(30) for _ in range(20)]
+        # What was received and not committed comes again, and nothing else; each segment in its order.
+        assert {message.data for message in again} == {message.data for message in rest}
+        # A sealed segment is read to its end once its end is committed: until then its children are withheld (R17).
+        await world.operate("orders", "Split", segment=0)
+        for number in range(60, 100):
+            await producer.send(str(number).encode(), key=f"key-{number % 20}")
+        before = [await second.receive(30) for _ in range(await _on_segments(second, 2.0))]
+        assert {message.segment_id for message in before} <= {1}
+        await second.commit(second.checkpoint())
+        after = [await second.receive(30) for _ in range(40 - len(before))]
+        assert {message.segment_id for message in after} <= {1, 2, 3}
+        assert {int(message.data) for message in (*before, *after)} == set(range(60, 100))
+        status = (await world.get(SUBSCRIPTIONS, subscription_object_name("orders", "nightly")))["status"]
+        assert [one["segment"] for one in status["consumers"][0]["assignments"]] == [1, 2, 3]
+
+
+async def _on_segments(consumer: CheckpointConsumer, seconds: float) -> int:
+    """How many messages wait once nothing more has come for a while."""
+    seen = -1
+    while seen != consumer.waiting_messages:
+        seen = consumer.waiting_messages
+        await asyncio.sleep(seconds)
+    return seen

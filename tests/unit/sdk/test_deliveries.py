@@ -56,6 +56,25 @@ def test_a_message_of_a_segment_that_was_given_back_still_covers_the_others() ->
     assert not deliveries.is_settled(again)
 
 
+def test_R22_a_segment_is_acknowledged_up_to_a_place_whatever_came_of_others() -> None:
+    deliveries: Deliveries[Holding] = Deliveries()
+    a, b = ("a", 0), ("b", 0)
+    deliveries.hold(a)
+    deliveries.hold(b)
+    for entry in range(4):
+        delivered(deliveries, a, entry)
+        delivered(deliveries, b, entry)
+    assert deliveries.acknowledge_to(a, (1, 2, -1)) == 2
+    assert deliveries.acknowledge_to(a, (1, 1, -1)) is None, "an earlier one takes nothing back"
+    assert deliveries.acknowledge_to(b, (0, 9, -1)) is None
+    assert not deliveries.is_settled(a)
+    assert deliveries.acknowledge_to(a, (9, 9, 9)) == 3
+    assert deliveries.is_settled(a)
+    assert not deliveries.is_settled(b)
+    deliveries.give_back(b)
+    assert deliveries.acknowledge_to(b, (9, 9, 9)) is None
+
+
 @given(st.lists(st.tuples(st.sampled_from(["deliver", "again", "acknowledge", "give back"]), st.integers(0, 99))))
 def test_R24_it_agrees_with_a_list_of_everything(steps: list[tuple[str, int]]) -> None:
     """Against a model that keeps every delivery: each position acknowledged is the last one before the message."""

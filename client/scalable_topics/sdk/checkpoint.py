@@ -1,0 +1,86 @@
+"""Positions on all segments that a consumer reads, to be kept outside of Pulsar (pip-460 Checkpoint, R22)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from scalable_topics.sdk.errors import ClientError
+
+_VERSION = 1
+
+
+class SegmentPosition(NamedTuple):
+    """A message within its segment; later ones compare greater.
+
+    Args:
+        ledger_id: ledger of the segment's topic.
+        entry_id: entry within the ledger.
+        batch_index: place within the entry's batch; -1 outside batches.
+    """
+
+    ledger_id: int
+    entry_id: int
+    batch_index: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where consumers of a group stood: everything up to these positions, and nothing behind them, had been received.
+
+    Args:
+        topic: `topic://tenant/namespace/name`.
+        group: the checkpoint group.
+        positions: the last message received, by segment id; segments of which nothing was received are left out.
+    """
+
+    topic: str
+    group: str
+    positions: Mapping[int, SegmentPosition]
+
+    def merged(self, *others: Checkpoint) -> Checkpoint:
+        """This one and those of other consumers of the group, taken at the same point of the application's progress.
+
+        Where two of them name a segment, it has gone from one to the other, who has read further.
+
+        Raises:
+            ClientError: they are of another topic or group.
+        """
+        positions = dict(self.positions)
+        for other in others:
+            if (other.topic, other.group) != (self.topic, self.group):
+                raise ClientError(
+                    f"a checkpoint of group {other.group} on {other.topic} does not belong to one of group "
+                    f"{self.group} on {self.topic}"
+                )
+            for segment_id, position in other.positions.items():
+                positions[segment_id] = max(position, positions.get(segment_id, position))
+        return Checkpoint(self.topic, self.group, positions)
+
+    def serialize(self) -> bytes:
+        """Its form for storing; `Checkpoint.deserialize` reads it."""
+        positions = {str(segment_id): list(position) for segment_id, position in sorted(self.positions.items())}
+        data = {"version": _VERSION, "topic": self.topic, "group": self.group, "positions": positions}
+        return json.dumps(data, separators=(",", ":")).encode()
+
+    @classmethod
+    def deserialize(cls, data: bytes) -> Self:
+        """Read what `serialize` made.
+
+        Raises:
+            ClientError: it is something else, or of a later release.
+        """
+        try:
+            body = json.loads(data)
+            version = body["version"]
+            if version != _VERSION:
+                raise ClientError(f"a checkpoint of version {version} was made by a later release of scalable-topics")
+            positions = {
+                int(segment_id): SegmentPosition(*(int(number) for number in position))
+                for segment_id, position in body["positions"].items()
+            }
+            return cls(str(body["topic"]), str(body["group"]), positions)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ClientError(f"these bytes are not a checkpoint: {error!r}") from None
