@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 DEFAULT_SEEDS = 200
+_STORIES = {"story_seed": 1, "consumers_seed": 4}
+"""Names of the arguments that stand for a seed, and of how many seeds one is told."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,21 +23,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "story_seed" in metafunc.fixturenames:
-        metafunc.parametrize("story_seed", _seeds(metafunc.config))
+    for name, share in _STORIES.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, _seeds(metafunc.config, share))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if _one_seed(config) is None:
         return
-    told = [item for item in items if "story_seed" in getattr(item, "fixturenames", ())]
+    told = [item for item in items if _STORIES.keys() & set(getattr(item, "fixturenames", ()))]
     config.hook.pytest_deselected(items=[item for item in items if item not in told])
     items[:] = told
 
 
-def _seeds(config: pytest.Config) -> Sequence[int]:
+def _seeds(config: pytest.Config, share: int) -> Sequence[int]:
     one = _one_seed(config)
-    return range(int(os.environ.get("SIMULATION_SEEDS", DEFAULT_SEEDS))) if one is None else [one]
+    return range(int(os.environ.get("SIMULATION_SEEDS", DEFAULT_SEEDS)) // share) if one is None else [one]
 
 
 def _one_seed(config: pytest.Config) -> int | None:

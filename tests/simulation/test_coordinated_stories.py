@@ -1,6 +1,7 @@
 """Ordered consumers under a coordinator, with faults at every step: at no time two readers, and none before its turn.
 
-R7, R17, R21; `pytest tests/simulation --seed=N` tells one again; SIMULATION_SEEDS sets how many are told.
+R7, R17, R21; `pytest tests/simulation --seed=N` tells one again; SIMULATION_SEEDS sets how many are told, of which this is a
+quarter.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from scalable_topics_operator.assignment import group
 from tests.simulation.coordinated_world import tell
 
 
-def test_a_story_of_consumers(story_seed: int) -> None:
-    tell(story_seed)
+def test_a_story_of_consumers(consumers_seed: int) -> None:
+    tell(consumers_seed)
 
 
 def test_stories_go_somewhere() -> None:
