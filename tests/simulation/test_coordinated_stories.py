@@ -1,7 +1,7 @@
 """Ordered consumers under a coordinator, with faults at every step: at no time two readers, and none before its turn.
 
-R7, R17, R21; `pytest tests/simulation --seed=N` tells one again; SIMULATION_SEEDS sets how many are told, of which this is a
-quarter.
+R7, R17, R21; `pytest tests/simulation --seed=N` tells one again; of as many as SIMULATION_SEEDS says, a quarter is told
+here.
 """
 
 from __future__ import annotations
