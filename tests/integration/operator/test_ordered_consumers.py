@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pulsar
 import pytest
+import yaml
 
 from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics.sdk import Checkpoint, CheckpointConsumer, Client, GatewayOptions
-from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.kube_client import KubeClient, Resource
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
+from scalable_topics_operator.cluster.reviews import request_token
 from scalable_topics_operator.cluster.shards import shard_of
 from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
 from tests.support import manifests
 from tests.support.callers import make_caller
+from tests.support.examples import EXAMPLES, run_example
 from tests.support.keyed_traffic import KeyedTraffic
 from tests.support.ordered_reading import OrderedReading
 from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import SHARDS, Replicas, replicas
 from tests.support.running_operator import FAST_FLAGS, RunningOperator
+from tests.support.session_client import open_session
 from tests.support.waiting import eventually
 
 SUBSCRIPTION = "ledger"
@@ -192,3 +198,48 @@ async def _on_segments(consumer: CheckpointConsumer, seconds: float) -> int:
         seen = consumer.waiting_messages
         await asyncio.sleep(seconds)
     return seen
+
+
+async def test_the_example_of_checkpoints_goes_on_from_its_state(
+    two: Replicas, pulsar: PulsarAccess, tmp_path: Path
+) -> None:
+    topic, token, _, other = await _topic(two)
+    (tmp_path / "token").write_text(token)
+    counts: dict[str, int] = {}
+    async with _client(pulsar, token, other) as client, await client.producer(topic) as producer:
+        for first in (0, 30):
+            for number in range(first, first + 30):
+                await producer.send(b"order", key=f"customer-{number % 3}")
+            lines = await run_example(
+                "checkpoint_consumer.py",
+                pulsar.service_url,
+                topic,
+                other.gateway_url,
+                str(tmp_path / "state.json"),
+                PULSAR_TOKEN=pulsar.superuser_token,
+                GATEWAY_TOKEN_FILE=str(tmp_path / "token"),
+            )
+            counts = {f"customer-{customer}": (first + 30) // 3 for customer in range(3)}
+            assert lines[-1] == ", ".join(f"{customer}: {count}" for customer, count in counts.items())
+    kept = json.loads((tmp_path / "state.json").read_text())
+    assert kept["counts"] == counts
+    assert Checkpoint.deserialize(kept["checkpoint"].encode()).positions
+
+
+async def test_the_deployment_of_the_example_is_taken_and_gives_just_the_right(two: Replicas) -> None:
+    kube, namespace = two.world.kube, two.world.namespace
+    documents = [one for one in yaml.safe_load_all((EXAMPLES / "consumers.yaml").read_text()) if one]
+    for document in documents:
+        group, _, version = document["apiVersion"].rpartition("/")
+        resource = Resource(group, version, document["kind"].lower() + "s", document["kind"])
+        await kube.create(resource, namespace, document)
+    _, token, _, other = await _topic(two)
+    token = await request_token(kube, namespace, "billing", 600)
+    path = f"/admin/v2/scalable/{two.world.pulsar_namespace}/orders"
+    async with open_session(other.gateway_url, path, SUBSCRIPTION, token, "a") as session:
+        await session.next("registered")
+    async with (
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as http,
+        http.get(f"{other.gateway_url}{path}/stats") as answer,
+    ):
+        assert answer.status == 403

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
 from pathlib import Path
 
 from dev.access import PulsarAccess
 from scalable_topics.sdk import Client
 from tests.integration.sdk.conftest import MakeCoordinator, MakeLeader
-
-EXAMPLES = Path(__file__).parents[3] / "examples"
-
-
-async def run(name: str, *arguments: str, **environment: str) -> list[str]:
-    """Run an example; answers the lines it prints."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(EXAMPLES / name),
-        *arguments,
-        env={**os.environ, **environment},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    output, _ = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode == 0
-    return output.decode().splitlines()
+from tests.support.examples import run_example
 
 
 async def test_produce_and_consume(lead: MakeLeader, pulsar: PulsarAccess) -> None:
     leader = await lead(segments=2)
-    lines = await run(
+    lines = await run_example(
         "produce_and_consume.py", pulsar.service_url, str(leader.topic), PULSAR_TOKEN=pulsar.superuser_token
     )
     assert sum("stored at MessageId(segment " in line for line in lines) == 10
@@ -50,7 +32,7 @@ async def test_stream_consumer(
         for number in range(30):
             await producer.submit(b"order %d" % number, key=f"customer-{number % 3}")
     (tmp_path / "token").write_text("of-the-application")
-    lines = await run(
+    lines = await run_example(
         "stream_consumer.py",
         pulsar.service_url,
         str(leader.topic),
