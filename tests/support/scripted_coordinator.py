@@ -172,11 +172,14 @@ class ScriptedCoordinator:
         if group.name not in self._leader.subscriptions:
             self._leader.subscriptions += (group.name,)
             for segment_id, segment in self._leader.layout.segments.items():
-                if position == "Earliest" or segment.is_active:
-                    topic = self._leader.segment_topic(segment_id)
-                    await self._view.create_subscription(topic, group.name)
-                    if position == "Latest":
-                        await self._view.skip_all(topic, group.name)
+                if position == "Latest" and not segment.is_active:
+                    # It never reads this one (R18), and an attempt to do so would make it a cursor.
+                    group.drained.add(segment_id)
+                    continue
+                topic = self._leader.segment_topic(segment_id)
+                await self._view.create_subscription(topic, group.name)
+                if position == "Latest":
+                    await self._view.skip_all(topic, group.name)
         group.has_cursors = True
 
     async def _keep_dividing(self) -> None:
@@ -197,9 +200,9 @@ class ScriptedCoordinator:
             topic = self._leader.segment_topic(segment_id)
             if segment_id not in self._ends:
                 self._ends[segment_id] = (await self._view.internal(topic))["lastConfirmedEntry"]
-            cursor = (await self._view.stats(topic))["subscriptions"].get(group.name)
-            # It only looks where a consumer has told it to, so that tests depend on that.
-            if cursor is None or (segment_id in group.reports and not cursor["msgBacklog"]):
+            cursor = (await self._view.stats(topic))["subscriptions"][group.name]
+            # It only believes what a consumer has told it, too, so that tests depend on that.
+            if segment_id in group.reports and not cursor["msgBacklog"]:
                 group.drained.add(segment_id)
 
     async def _divide(self, group: Group) -> None:
