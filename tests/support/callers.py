@@ -13,17 +13,24 @@ _RBAC = "rbac.authorization.k8s.io"
 ROLES = Resource(_RBAC, "v1", "roles", "Role")
 ROLE_BINDINGS = Resource(_RBAC, "v1", "rolebindings", "RoleBinding")
 _TOKEN_SECONDS = 600
+OUR_KINDS = ("scalabletopics", "scalabletopicsubscriptions", "segmentoperations", "segmentautoscalepolicies")
 
 
 async def make_caller(
-    kube: KubeClient, namespace: str, name: str, verbs: Sequence[str] = (), topics: Sequence[str] = ()
+    kube: KubeClient,
+    namespace: str,
+    name: str,
+    verbs: Sequence[str] = (),
+    topics: Sequence[str] = (),
+    *,
+    resources: Sequence[str] = ("scalabletopics",),
 ) -> str:
-    """Create a service account that may do `verbs` with these ScalableTopics, all if none are named; answers a token
-    of it for the gateway. Its Role and RoleBinding carry its name.
+    """Create a service account that may do `verbs` with these objects of some kinds, all if none are named; answers a
+    token of it for the gateway. Its Role and RoleBinding carry its name.
     """
     await kube.create(SERVICE_ACCOUNTS, namespace, _object(SERVICE_ACCOUNTS, name))
     if verbs:
-        rule: dict[str, Any] = {"apiGroups": [GROUP], "resources": ["scalabletopics"], "verbs": list(verbs)}
+        rule: dict[str, Any] = {"apiGroups": [GROUP], "resources": list(resources), "verbs": list(verbs)}
         if topics:
             rule["resourceNames"] = list(topics)
         await kube.create(ROLES, namespace, {**_object(ROLES, name), "rules": [rule]})
