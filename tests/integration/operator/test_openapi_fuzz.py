@@ -39,7 +39,7 @@ negative_data_rejection.expected-statuses = ["4xx", 503]
 """
 _OPTIONS = (
     *("--no-color", "--continue-on-failure", "--generation-database=none", "--phases=coverage,fuzzing"),
-    *("--seed=1", "--max-examples=20", f"--max-time={_SECONDS}", "--request-timeout=40", "--workers=2"),
+    *("--seed=1", "--max-examples=20", f"--max-time={_SECONDS}", "--request-timeout=40"),
     # Another replica's, with its own token.
     "--exclude-operation-id=load",
 )
