@@ -75,6 +75,6 @@ DIFFERENCES: dict[tuple[str, str], Difference] = {
     ),
     ("Stats", "fold name p-seg-12 at 12"): Difference(
         ours={"name": "p-seg-12"},
-        reason="our clients name producers of all segments alike (docs/contract.md), so there is no suffix to fold",
+        reason="stats names no producers, so nothing is folded: segments of their own show theirs, at the brokers",
     ),
 }

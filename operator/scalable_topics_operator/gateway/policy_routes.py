@@ -21,10 +21,14 @@ _GET = {204: "there is no override", 404: "there is no such topic, or no connect
 _SET = {
     204: "it is set, in place of what was set before",
     405: _UNMAPPED,
-    409: "the ScalableTopic's own spec sets one of the fields, which goes before",
+    409: "policies that REST has not made, or the ScalableTopic's own spec, set one of the fields",
     412: "what would come out contradicts itself",
 }
-_DELETE = {204: "there is none any more", 405: _UNMAPPED, 409: "it is in the ScalableTopic's own spec"}
+_DELETE = {
+    204: "there is none any more",
+    405: "no connection maps the Pulsar namespace to a Kubernetes one, or REST writes are switched off",
+    409: "policies that REST has not made, or the ScalableTopic's own spec, set it",
+}
 
 
 def _routes(
