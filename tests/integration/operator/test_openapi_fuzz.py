@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from dev.access import PulsarAccess
+from scalable_topics_operator.cluster.election import LeaseTimes
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.lease_record import GATEWAY_ANNOTATION, LEASES
 from scalable_topics_operator.cluster.resources import CONNECTIONS
@@ -57,11 +58,12 @@ async def test_the_gateway_answers_as_its_document_says(
     token = await make_caller(kube, name, "asks", ["*"], resources=OUR_KINDS)
     configuration = tmp_path / "schemathesis.toml"
     configuration.write_text(_CONFIGURATION.format(token=token, tenant=tenant, namespace=namespace))
-    async with operator_in_process(name):
+    # Nobody takes over from it, so a busy machine shall not make it lose its Leases.
+    async with operator_in_process(name, lease=LeaseTimes(15.0)):
         # Retain: it cannot be deleted through REST, so that there is something to ask about.
         topic = manifests.topic("asked", f"{world.pulsar_namespace}/asked", initial=2, subscriptions=["declared"])
         await world.apply(topic)
-        await world.until_ready("asked")
+        await world.until_ready("asked", within_seconds=120)
         gateway = await eventually(lambda: _gateway(world), bool, what="the gateway has an address")
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(configuration)),
