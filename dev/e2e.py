@@ -18,6 +18,7 @@ from dev.images.pulsar_image import pulsar_image
 from dev.instance import LocalCluster, Shape
 from dev.kind import Kind, helm, kind_images, kubectl
 from dev.kstatus_tool import kstatus
+from dev.node.artifacts import policy_enforcer
 from dev.run import run_with_own_cluster
 
 REPOSITORY = Path(__file__).parents[1]
@@ -59,13 +60,18 @@ def run_on_node(arguments: Sequence[str], *, short: bool) -> int:
 
     Args:
         arguments: for pytest.
-        short: leave out what takes minutes: the pipeline on Spark, and everything marked `whole`.
+        short: leave out what takes minutes: the pipeline on Spark, what enforces network policies, and everything
+            marked `whole`.
     """
     engine = Engine.found()
     images = _built(engine, local_base(engine), short=short)
     programs = [chart_tools.helm().parent, kstatus().parent]
+    enforcer = None if short else policy_enforcer()
 
     def prepare(cluster: LocalCluster) -> dict[str, str]:
+        if enforcer:
+            with cluster.inside():
+                cluster.node.enforce_policies(enforcer, cluster.kubernetes)
         for name in images.names():
             cluster.node.load(engine, name)
         return {
@@ -136,8 +142,9 @@ def _built(engine: Engine, base: str, *, short: bool) -> Images:
 
 
 def _elsewhere(*, short: bool) -> str:
-    """What can be tried on a cluster whose audit log cannot be read, and that has no spark-operator of ours."""
-    return " and ".join((*(["not whole"] if short else []), "not audited", "not spark_operator"))
+    """What can be tried on a cluster whose audit log cannot be read, and that has nothing of ours besides."""
+    ours = ("audited", "spark_operator", "network_policies")
+    return " and ".join((*(["not whole"] if short else []), *(f"not {mark}" for mark in ours)))
 
 
 def _pytest(arguments: Sequence[str], chosen: str) -> list[str]:

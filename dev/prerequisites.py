@@ -99,6 +99,11 @@ def ip() -> Path:
     return _require(lambda: on_path("ip"), "ip", "to make networks", "iproute2")
 
 
+def ipset() -> Path:
+    """Return the `ipset` command."""
+    return _require(lambda: on_path("ipset"), "ipset", "to enforce network policies", "ipset")
+
+
 def mmdebstrap() -> Path:
     """Return the `mmdebstrap` command."""
     return _require(lambda: on_path("mmdebstrap"), "mmdebstrap", "to make images of Debian", "mmdebstrap")

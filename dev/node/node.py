@@ -19,6 +19,8 @@ from dev.node.artifacts import node_programs, spark_operator
 from dev.node.cgroups import ControlGroups
 from dev.node.network import NODE_ADDRESS, Network
 from dev.node.pause_image import pause_image
+from dev.node.policy_enforcer import PROCESS as POLICY_ENFORCER
+from dev.node.policy_enforcer import PolicyEnforcer
 from dev.node.runtime import Runtime
 from dev.node.spark_operator import PROCESS as SPARK_OPERATOR
 from dev.node.spark_operator import SparkOperator
@@ -30,7 +32,7 @@ POD_RANGE = "10.244.0.0/16"
 # Where kubelet links the logs of all pods, wherever they are told to be.
 LOG_LINKS = Path("/var/log/containers")
 # What acts on pods goes first; the container runtime last, as it has to remove them.
-AGENTS = (SPARK_OPERATOR, "kube-scheduler", "kubelet", "kube-proxy", "coredns")
+AGENTS = (SPARK_OPERATOR, POLICY_ENFORCER, "kube-scheduler", "kubelet", "kube-proxy", "coredns")
 
 # Names of Services and pods, and of nothing else: there is no way out to ask for others.
 CORE_FILE = """\
@@ -131,6 +133,15 @@ class Node:
         self._processes.wait_until("kubelet", lambda: _is_ready(kubernetes), READY_TIMEOUT_SECONDS)
         if artifacts.spark:
             SparkOperator(artifacts.spark.operator, kubernetes, self._processes).start()
+
+    def enforce_policies(self, program: Path, kubernetes: Kubernetes) -> None:
+        """Have NetworkPolicies enforced on its pods from now on. Within the network. Raises DevError.
+
+        Args:
+            program: as `artifacts.policy_enforcer` makes it.
+            kubernetes: the control plane.
+        """
+        PolicyEnforcer(program, NODE_NAME, kubernetes, self._processes).start()
 
     def stop(self) -> None:
         """Stop it: no pod, process, mount or control group is left. Harmless when it is not running."""

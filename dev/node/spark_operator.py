@@ -1,6 +1,5 @@
 """The kubeflow spark-operator beside a control plane: it makes driver pods of SparkApplications, in all namespaces."""
 
-import http.client
 import importlib.util
 import subprocess
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from dev import prerequisites
 from dev.errors import DevError
 from dev.kubernetes import Kubernetes
+from dev.node.health import is_well
 from dev.node.network import NODE_ADDRESS
 from dev.pki import RSA_KEY
 from dev.processes import ProcessTable
@@ -16,7 +16,6 @@ PROCESS = "spark-operator"
 HEALTH_PORT = 8081
 READY_TIMEOUT_SECONDS = 60
 COMMAND_TIMEOUT_SECONDS = 60
-ANSWER_TIMEOUT_SECONDS = 5
 
 
 class SparkOperator:
@@ -50,7 +49,7 @@ class SparkOperator:
             f"--health-probe-bind-address={NODE_ADDRESS}:{HEALTH_PORT}",
         ]
         self._processes.start(PROCESS, command, environment)
-        self._processes.wait_until(PROCESS, _is_ready, READY_TIMEOUT_SECONDS)
+        self._processes.wait_until(PROCESS, lambda: is_well(HEALTH_PORT, "/readyz"), READY_TIMEOUT_SECONDS)
 
     def _define(self) -> None:
         # Without its definitions it ends at once.
@@ -72,14 +71,3 @@ def spark_home() -> Path:
     if found is None or found.origin is None:
         raise DevError("pyspark is needed to submit Spark applications: install the package with its extra `spark`")
     return Path(found.origin).parent
-
-
-def _is_ready() -> bool:
-    connection = http.client.HTTPConnection(NODE_ADDRESS, HEALTH_PORT, timeout=ANSWER_TIMEOUT_SECONDS)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == http.client.OK
-    except (http.client.HTTPException, OSError):
-        return False
-    finally:
-        connection.close()
