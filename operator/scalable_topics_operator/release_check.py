@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import random
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import aiohttp
@@ -20,6 +21,10 @@ from scalable_topics_operator.cluster.kube_login import NoKubernetes
 from scalable_topics_operator.cluster.resources import TOPICS
 
 _SECONDS = 60.0
+# A pod that has just begun may be unknown to what guards the others' network for a moment.
+_TRIES = 5
+_FIRST_PAUSE_SECONDS = 0.5
+_CALL_SECONDS = 8.0
 # No name of a topic that anybody has.
 _NOBODYS = "/admin/v2/scalable/helm-test/nobodys/topic/stats"
 
@@ -40,17 +45,39 @@ async def check(
         trusted: how the gateway proves who it is; None for plain HTTP.
         namespaces: where ScalableTopics are listed; empty for everywhere.
     """
-    async with aiohttp.ClientSession() as session:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_CALL_SECONDS)) as session:
         for page in ("/readyz", "/healthz", "/metrics"):
-            await _expect(session, metrics + page, 200)
+            await expect(session, metrics + page, 200)
         # That a caller is known and told that there is no such topic takes the operator's right to review tokens.
-        await _expect(session, gateway + _NOBODYS, 401, trusted)
-        await _expect(session, gateway + _NOBODYS, 404, trusted, {"Authorization": f"Bearer {token}"})
+        await expect(session, gateway + _NOBODYS, 401, trusted)
+        await expect(session, gateway + _NOBODYS, 404, trusted, {"Authorization": f"Bearer {token}"})
     places: Sequence[str | None] = list(namespaces) or [None]
     async with KubeClient(tries=2) as kube:
         for namespace in places:
             topics = await kube.list_all(TOPICS, namespace)
             print(f"{len(topics)} ScalableTopic(s) in {namespace or 'all namespaces'}")
+
+
+async def expect(
+    session: aiohttp.ClientSession,
+    url: str,
+    status: int,
+    trusted: ssl.SSLContext | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    """Ask for a page, again while nobody answers, and say that it was answered as it should be. Raises NotWorking.
+
+    Args:
+        session: what asks.
+        url: of the page.
+        status: the one answer that is right.
+        trusted: how the server proves who it is; None for plain HTTP.
+        headers: of the request.
+    """
+    found, text = await _answer(session, url, trusted, headers)
+    if found != status:
+        raise NotWorking(f"{url} answers {found}, not {status}: {text[:300]}")
+    print(f"{url}: {status}, as it should be")
 
 
 def trust(certificate: Path) -> ssl.SSLContext:
@@ -88,21 +115,19 @@ async def _check_in_time(
         await check(metrics, gateway, token, trusted, namespaces)
 
 
-async def _expect(
-    session: aiohttp.ClientSession,
-    url: str,
-    status: int,
-    trusted: ssl.SSLContext | None = None,
-    headers: dict[str, str] | None = None,
-) -> None:
-    try:
-        async with session.get(url, ssl=trusted or True, headers=headers) as response:
-            text = await response.text()
-    except aiohttp.ClientError as error:
-        raise NotWorking(f"{url}: {error}") from error
-    if response.status != status:
-        raise NotWorking(f"{url} answers {response.status}, not {status}: {text[:300]}")
-    print(f"{url}: {status}, as it should be")
+async def _answer(
+    session: aiohttp.ClientSession, url: str, trusted: ssl.SSLContext | None, headers: Mapping[str, str] | None
+) -> tuple[int, str]:
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            async with session.get(url, ssl=trusted or True, headers=headers) as response:
+                return response.status, await response.text()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            if attempt >= _TRIES:
+                raise NotWorking(f"{url}: {error or 'no answer in time'}") from error
+            await asyncio.sleep(random.uniform(0, _FIRST_PAUSE_SECONDS * 2**attempt))
 
 
 if __name__ == "__main__":
