@@ -101,3 +101,14 @@ tolerations:
 {{- define "scalable-topics.choice" -}}
 {{- ternary . "Off" (kindIs "string" .) -}}
 {{- end -}}
+
+{{/* What every pod of ours needs of a cluster: names and the API server, which no selector can name. */}}
+{{- define "scalable-topics.clusterEgress" -}}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+- ports:
+    {{- range .Values.networkPolicy.apiServerPorts }}
+    - port: {{ . }}
+    {{- end }}
+{{- end }}
