@@ -42,6 +42,9 @@ What the [gateway](../gateway.md) serves. This page is generated from the table 
 is [openapi.json](openapi.json), which each replica shows at `/openapi.json`.
 
 Rights are verbs on kinds of group `scalabletopics.io` in the namespace of the ScalableTopic, or of what is made.
+
+| every route may answer | |
+|---|---|
 """
 
 
@@ -104,12 +107,26 @@ def openapi_text(version: str) -> str:
     return json.dumps(document(version), indent=1) + "\n"
 
 
+_COMMON = {
+    400: _BAD_INPUT,
+    401: _UNKNOWN,
+    403: _NO_RIGHT,
+    404: _NOT_FOUND,
+    405: f"of writes: {_WRITES_OFF}",
+    409: f"of writes: {_IN_THE_WAY}",
+    413: _TOO_LARGE,
+    429: f"of writes: {_TOO_MANY}",
+    500: _UNEXPECTED,
+    503: _COME_AGAIN,
+}
+
+
 def rest_page(routes: Sequence[Route] = ROUTES) -> str:
     """The table of the reference as Markdown; the same on every run."""
-    parts = [_INTRODUCTION]
+    parts = [_INTRODUCTION + "".join(f"| {status} | {meaning} |\n" for status, meaning in _COMMON.items())]
     for tag, meaning in _TAGS.items():
         rows = [_row(route) for route in routes if route.tag is tag]
-        head = "| request | does | rights | answers besides 400, 401, 403, 404, 500, 503 |\n|---|---|---|---|\n"
+        head = "| request | does | rights | answers |\n|---|---|---|---|\n"
         parts.append(f"## {meaning}\n{head}" + "".join(rows))
     return "\n".join(parts)
 
@@ -122,7 +139,7 @@ def _row(route: Route) -> str:
         "; ".join(
             f"{status}: {meaning}"
             for status, meaning in answers_of(route).items()
-            if status not in (400, 401, 403, 404, 500, 503)
+            if status in route.answers or status not in _COMMON
         ),
     )
     return f"| {' | '.join(cells)} |\n"

@@ -28,7 +28,6 @@ BUCKET_COUNT = whole("bucketCount", "the same, by brokers' name", 1, 1024)
 OPERATION_ANSWERS = {
     204: "done; header X-Scalable-Topics-Operation names the SegmentOperation",
     202: "the SegmentOperation is made, and not ended within 30 s",
-    405: "REST writes are switched off",
     409: "brokers or the state of the topic are in the way",
     412: "the segments or the subscription are not in a state for it, or this release cannot do it",
 }

@@ -27,10 +27,6 @@ INITIAL_POSITION = choice("initialPosition", "where it starts", (EARLIEST, LATES
 TIMESTAMP = whole("timestamp", "milliseconds since 1970", 0, _LAST_MS, required=True)
 
 _OPERATES = (Right("create", SEGMENT_OPERATIONS),)
-_LEADER_ANSWERS = {
-    405: "REST writes are switched off",
-    409: "the reason says what is in the way",
-}
 
 LIST_SUBSCRIPTIONS = Route(
     name="list-subscriptions",
@@ -64,7 +60,6 @@ CREATE_SUBSCRIPTION = Route(
     answers={
         204: "it is there, or was already",
         202: "it is recorded, and its cursors are not all made within 30 s",
-        **_LEADER_ANSWERS,
     },
     details="An ordered one becomes a ScalableTopicSubscription; a shared one is recorded in the topic's status. At "
     "the earliest message it has cursors on sealed segments, too; at the latest on active ones only.",
@@ -82,7 +77,6 @@ DELETE_SUBSCRIPTION = Route(
         204: "it is gone",
         202: "it is recorded as being deleted, and not gone within 30 s",
         412: "clients are attached, and `force` is not true",
-        **_LEADER_ANSWERS,
     },
     writes=True,
 )
