@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import uuid
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
 
 Frame = dict[str, Any]
+_NOBODY_LEADS_SECONDS, _AGAIN_SECONDS = 20.0, 0.2
 
 
 @dataclass(slots=True)
@@ -93,8 +96,20 @@ async def open_session(
     url = f"{gateway}{topic_path}/subscriptions/{subscription}/session"
     async with (
         aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as session,
-        session.ws_connect(url) as socket,
+        await _connect(session, url) as socket,
     ):
         client = SessionClient(socket, name, incarnation or uuid.uuid4().hex)
         await client.say("register", consumer=name, incarnation=client.incarnation, **register)
         yield client
+
+
+async def _connect(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientWebSocketResponse:
+    """Asks again as long as nobody leads the topic, as the contract tells consumers to."""
+    deadline = time.monotonic() + _NOBODY_LEADS_SECONDS
+    while True:
+        try:
+            return await session.ws_connect(url)
+        except aiohttp.WSServerHandshakeError as refused:
+            if refused.status != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(_AGAIN_SECONDS)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scalable_topics.layout import LayoutError, LayoutStateError, SegmentLayout
+from scalable_topics.layout import LayoutArgumentError, LayoutError, LayoutStateError, SegmentChange, SegmentLayout
 from scalable_topics_operator.api.segment_operation import SegmentOperation
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
@@ -142,8 +142,7 @@ class OperationQueue:
         layout = ctx.store.state.layout
         if layout is None:
             return
-        _require_active(layout, request)
-        change = plan(layout, request, max_records=ctx.settings.max_records)
+        change = _plan(layout, request, max_records=ctx.settings.max_records)
         parents = [layout.segment(parent) for parent in change.parent_ids]
         if not dry_run:
             await open_reshape(ctx, change, entry.request)
@@ -275,14 +274,17 @@ def _outcome(action: Action) -> str:
     return f"segments {list(action.parents)} left the layout"
 
 
-def _require_active(layout: SegmentLayout, request: ReshapeRequest) -> None:
-    """Tell what is not there from what is sealed. Raises RequestRefused."""
-    wanted = request.segment_ids if isinstance(request, MergeRequest) else (request.segment_id,)
-    for segment_id in wanted:
-        if segment_id not in layout.segments:
-            raise RequestRefused("SegmentMissing", f"there is no segment {segment_id} in the layout")
-        if not layout.segment(segment_id).is_active:
-            raise RequestRefused(
-                "NotPossible",
-                f"segment {segment_id} is sealed; only active segments can be changed",
-            )
+def _plan(layout: SegmentLayout, request: ReshapeRequest, *, max_records: int) -> SegmentChange:
+    """Plan a request; one that names what is not there, or is sealed, is told from one that never makes sense.
+
+    Raises RequestRefused and LayoutError.
+    """
+    try:
+        return plan(layout, request, max_records=max_records)
+    except LayoutArgumentError as error:
+        wanted = request.segment_ids if isinstance(request, MergeRequest) else (request.segment_id,)
+        if any(segment_id not in layout.segments for segment_id in wanted):
+            raise RequestRefused("SegmentMissing", str(error)) from error
+        if not all(layout.segment(segment_id).is_active for segment_id in wanted):
+            raise RequestRefused("NotPossible", str(error)) from error
+        raise
