@@ -18,8 +18,8 @@ from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 from scalable_topics_operator.load.sample import LoadSample, SegmentSample
 from scalable_topics_operator.load.topic_load import SampledSegment, TopicLoad
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent
+from scalable_topics_operator.operations.cursor_moves import Move, move_of
 from scalable_topics_operator.operations.requests import SkipAllRequest, SplitRequest
-from scalable_topics_operator.operations.seek import Move, move_of
 from tests.conformance.deliberate_differences import DIFFERENCES
 from tests.conformance.peer_case import PeerCase, judge, load_cases
 from tests.conformance.session_driver import Leader, persisted

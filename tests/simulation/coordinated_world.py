@@ -150,6 +150,7 @@ class ModelConsumer:
         self.leader: Coordinator | None = None
         self.version: Version | None = None
         self.wanted: set[int] = set()
+        self.told: set[int] = set()
         self.was_registered = False
         self.is_final = False
 
@@ -181,10 +182,15 @@ class ModelConsumer:
             return
         self.leader = self.world.coordinator
         self.frames.clear()
+        self.told.clear()
         room = self.leader.room(self.world.key)
         recorded = read_group(self.world.cached().get("status") or {})
         registration = Registration(
-            self.name, self.incarnation, resume=self.was_registered, holds=frozenset(self.holds)
+            self.name,
+            self.incarnation,
+            resume=self.was_registered,
+            kind=self.world.kind,
+            holds=frozenset(self.holds),
         )
         self.session = room.enter(registration, self, recorded, timestamp_now())
 
@@ -202,6 +208,7 @@ class ModelConsumer:
             self.was_registered = True
         if frame["type"] != "assignment":
             return
+        self.world.check_starts(self, frame)
         version = Version(**frame["version"])
         if self.version is not None and version <= self.version:
             return
@@ -253,7 +260,8 @@ class CoordinatedWorld:
             "metadata": {"name": "orders", "namespace": "shop", "uid": "t", "generation": 1},
             "spec": {"topic": str(TOPIC), "connectionRef": {"name": "pulsar"}},
         }
-        subscription = subscription_object(topic, SUBSCRIPTION, "Stream", latest=False)
+        self.kind = self.chances.choice(["Stream", "Checkpoint"])
+        subscription = subscription_object(topic, SUBSCRIPTION, self.kind, latest=False)
         subscription["metadata"] |= {"uid": "s", "generation": 1, "creationTimestamp": "2026-11-29T10:00:00Z"}
         self.key = key_of(SUBSCRIPTIONS, subscription)
         self.server.put(SUBSCRIPTIONS, subscription)
@@ -332,6 +340,14 @@ class CoordinatedWorld:
             # One that has been told to let go delivers nothing any more; one that has not may be delivering.
             assert other is consumer or segment not in other.holds, f"{other.name} reads {segment}, too"
         self.cursors.attached[segment] = consumer.name
+
+    def check_starts(self, consumer: ModelConsumer, frame: Mapping[str, Any]) -> None:
+        """R22: a checkpoint consumer knows of all its segments where they begin."""
+        for segment in frame["segments"]:
+            assert self.kind != "Checkpoint" or "start" in segment or segment["id"] in consumer.told, (
+                f"{consumer.name} is not told where segment {segment['id']} begins"
+            )
+            consumer.told.add(segment["id"])
 
     async def step(self) -> None:
         """Something happens."""

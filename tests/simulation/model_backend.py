@@ -17,6 +17,7 @@ from scalable_topics_operator.operations.protocols import (
     Claim,
     FoundSegment,
     Inheritance,
+    MessagePosition,
     NameState,
     Position,
     SegmentLook,
@@ -250,6 +251,11 @@ class ModelBackend:
 
     async def seek(self, segment_topic: str, subscription: str, to_ms: int | None) -> bool:
         return await self._write("seek", segment_topic, lambda: self._broker.seek(segment_topic, subscription, to_ms))
+
+    async def move_behind(self, segment_topic: str, subscription: str, position: MessagePosition) -> bool:
+        return await self._write(
+            "move_behind", segment_topic, lambda: self._broker.move_behind(segment_topic, subscription, position)
+        )
 
     # Settings
 

@@ -13,6 +13,7 @@ from scalable_topics_operator.operations.errors import BackendUnavailable, Clien
 from scalable_topics_operator.operations.protocols import (
     Claim,
     CursorLook,
+    MessagePosition,
     Position,
     SchemaVersion,
     SegmentLook,
@@ -202,6 +203,15 @@ class ModelBroker:
         if topic is None or subscription not in topic.cursors:
             return False
         topic.cursors[subscription].mark_delete = topic.entries[-1] if topic.entries else topic.last_confirmed
+        return True
+
+    def move_behind(self, name: str, subscription: str, position: MessagePosition) -> bool:
+        """Move a cursor behind a message."""
+        topic = self.topics.get(name)
+        if topic is None or subscription not in topic.cursors:
+            return False
+        before = bisect_right(topic.entries, Position(position.ledger_id, position.entry_id))
+        topic.cursors[subscription].mark_delete = topic.entries[before - 1] if before else self._before_first(topic)
         return True
 
     def seek(self, name: str, subscription: str, to_ms: int | None) -> bool:

@@ -20,7 +20,7 @@ from scalable_topics_operator.operations.errors import BackendError, BackendRefu
 from scalable_topics_operator.operations.journal import OperationKind, Request, Result
 from scalable_topics_operator.operations.protocols import Claim
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
-from scalable_topics_operator.operations.requests import PruneRequest, SeekRequest, SkipAllRequest, plan
+from scalable_topics_operator.operations.requests import CursorRequest, PruneRequest, plan
 from scalable_topics_operator.operations.reshape import advance_reshape, open_reshape
 from scalable_topics_operator.operations.seek import advance_seek, open_seek
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
@@ -132,7 +132,7 @@ class OperatorProcess:
                     self._end(body, entry, "; ".join(finding.blocked_by for finding in findings) or "nothing")
                 else:
                     await prune(ctx, free, _asked_by(entry))
-            elif isinstance(entry.wants, SeekRequest | SkipAllRequest):
+            elif isinstance(entry.wants, CursorRequest):
                 await open_seek(ctx, entry.wants, _asked_by(entry))
             else:
                 change = plan(layout, entry.wants, max_records=ctx.settings.max_records)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.operations.context import DeclaredSubscription
+from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.requests import (
+    CursorRequest,
     MergeRequest,
     PruneRequest,
     RebucketRequest,
+    RestoreRequest,
     SeekRequest,
     SkipAllRequest,
     SplitRequest,
@@ -20,6 +23,7 @@ from scalable_topics_operator.operations.requests import (
 from scalable_topics_operator.operations.subscriptions import SubscriptionWish
 from tests.simulation.explore import SimulationFailed
 from tests.simulation.faults import Fault, FaultKind, RandomFaults
+from tests.simulation.model_broker import ModelTopic
 from tests.simulation.model_store import TopicObject
 from tests.simulation.run import Run, check_end
 from tests.simulation.scripts import INTENT, note_later_fields
@@ -117,8 +121,22 @@ def _seek(rng: random.Random, world: World) -> None:
     if rng.random() < 0.3:
         world.holding[subscription] = rng.choice((1, 3, 1_000))
     to_ms = world.clock.now_ms() - 1000 * rng.choice((-10, 0, 50, 400, 10_000))
-    wants = SkipAllRequest(subscription) if rng.random() < 0.3 else SeekRequest(subscription, to_ms)
+    wants: CursorRequest = SeekRequest(subscription, to_ms)
+    if rng.random() < 0.3:
+        wants = SkipAllRequest(subscription)
+    elif (topics := [topic for topic in world.segment_topics() if topic.entries]) and rng.random() < 0.4:
+        wants = _checkpoint(rng, topics, subscription)
     world.ask(_body(world), wants)
+
+
+def _checkpoint(rng: random.Random, topics: Sequence[ModelTopic], subscription: str) -> RestoreRequest:
+    """Positions of some segments, or of one that never was."""
+    positions = {}
+    for topic in rng.sample(topics, rng.randint(1, min(3, len(topics)))):
+        entry = rng.choice(topic.entries)
+        segment_id = topic.record.segment_id if topic.record else 99
+        positions[segment_id] = MessagePosition(entry.ledger_id, entry.entry_id)
+    return RestoreRequest(subscription, positions)
 
 
 def _wish(rng: random.Random, world: World) -> None:

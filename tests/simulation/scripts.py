@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from scalable_topics.layout import layout_topic_name
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
-from scalable_topics_operator.operations.protocols import SchemaVersion, SegmentPolicies
+from scalable_topics_operator.operations.protocols import MessagePosition, SchemaVersion, SegmentPolicies
 from scalable_topics_operator.operations.requests import (
     CursorRequest,
     MergeRequest,
     PruneRequest,
     RebucketRequest,
     ReshapeRequest,
+    RestoreRequest,
     SeekRequest,
     SkipAllRequest,
     SplitRequest,
@@ -135,6 +136,19 @@ def _skip_all(subscription: str) -> Act:
     def act(world: World) -> None:
         world.sought[subscription] = world.clock.now_ms()
         _ask(world, SkipAllRequest(subscription))
+
+    return act
+
+
+def _restore(subscription: str) -> Act:
+    """To where two messages of segment 0 had been received."""
+
+    def act(world: World) -> None:
+        layout = the_topic(world).state.layout
+        assert layout is not None
+        second = world.topic_of(layout.segment(0)).entries[1]
+        positions = {0: MessagePosition(second.ledger_id, second.entry_id)}
+        _ask(world, RestoreRequest(subscription, positions))
 
     return act
 
@@ -297,6 +311,20 @@ def _stands_at(subscription: str) -> Act:
     return check
 
 
+def _stands_at_the_checkpoint(subscription: str) -> Act:
+    """Two messages of segment 0 are acknowledged, and nothing of what follows it."""
+
+    def check(world: World) -> None:
+        layout = the_topic(world).state.layout
+        assert layout is not None
+        for segment in layout.segments.values():
+            topic = world.topic_of(segment)
+            left = len(topic.entries) - (2 if segment.segment_id == 0 else 0)
+            assert topic.backlog(subscription) == left, f"{topic.name} has {topic.backlog(subscription)}, not {left}"
+
+    return check
+
+
 def _stands_behind(subscription: str) -> Act:
     """What was written before the time is acknowledged, on every segment."""
 
@@ -442,6 +470,13 @@ SCRIPTS = (
         (_hold("declared", 3), _seek("declared", 50.0)),
         HALVES,
         _stands_at("declared"),
+    ),
+    Script(
+        "restore a checkpoint",
+        (*_WRITTEN, _acknowledge("declared")),
+        (_hold("declared", 2), _restore("declared")),
+        HALVES,
+        _stands_at_the_checkpoint("declared"),
     ),
     Script("skip all", _WRITTEN, (_skip_all("declared"),), HALVES, _stands_behind("declared")),
     Script("delete", (*_created(2), _split(0)), (_delete(retain=False),), (), _nothing_is_left),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from scalable_topics_operator.assignment import group
+from scalable_topics_operator.controllers import coordinator
 from tests.simulation.coordinated_world import tell
 
 
@@ -25,6 +26,14 @@ def test_stories_go_somewhere() -> None:
 def _tell_many() -> None:
     for seed in range(60):
         tell(seed)
+
+
+def test_without_waiting_for_brokers_a_checkpoint_consumer_does_not_know_where_it_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(coordinator, "_not_told", lambda *_: frozenset())
+    with pytest.raises(AssertionError, match="is not told where"):
+        _tell_many()
 
 
 def test_without_the_barrier_children_are_read_too_early(monkeypatch: pytest.MonkeyPatch) -> None:

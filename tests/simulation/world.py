@@ -13,7 +13,7 @@ from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.operations.errors import BackendError
-from scalable_topics_operator.operations.protocols import Position
+from scalable_topics_operator.operations.protocols import MessagePosition, Position
 from scalable_topics_operator.operations.requests import CursorRequest, PruneRequest, ReshapeRequest
 from tests.simulation.auditor import FOREIGN_FIELDS, Auditor
 from tests.simulation.clients import DEAF, ListeningProducer
@@ -68,6 +68,10 @@ class AuditedBroker(ModelBroker):
     def seek(self, name: str, subscription: str, to_ms: int | None) -> bool:
         self._require_let_go(subscription)
         return super().seek(name, subscription, to_ms)
+
+    def move_behind(self, name: str, subscription: str, position: MessagePosition) -> bool:
+        self._require_let_go(subscription)
+        return super().move_behind(name, subscription, position)
 
     def _require_let_go(self, subscription: str) -> None:
         if self.auditor is not None and subscription in self.holding:

@@ -38,6 +38,7 @@ _REQUESTS: dict[Kind, dict[str, Any]] = {
     Kind.PRUNE: {"kind": "Prune"},
     Kind.SEEK: {"kind": "Seek", "subscription": DECLARED, "timestamp": "2026-01-01T00:00:00Z"},
     Kind.SKIP_ALL: {"kind": "SkipAll", "subscription": DECLARED},
+    Kind.RESTORE: {"kind": "Restore", "subscription": DECLARED},
 }
 _ACTIVE_RANGES = {
     Kind.SPLIT: ["[0000, 7fff]", "[8000, ffff]"],
@@ -47,11 +48,13 @@ _ACTIVE_RANGES = {
     Kind.REBUCKET: ["[0000, ffff]"],
     Kind.SEEK: ["[0000, 7fff]", "[8000, ffff]"],
     Kind.SKIP_ALL: ["[0000, 7fff]", "[8000, ffff]"],
+    Kind.RESTORE: ["[0000, 7fff]", "[8000, ffff]"],
 }
 # Messages of each segment that are left to a subscription at last.
 _LEFT = {
     Kind.SEEK: {DECLARED: len(_MESSAGES), FOUND: len(_MESSAGES)},
     Kind.SKIP_ALL: {DECLARED: 0, FOUND: len(_MESSAGES)},
+    Kind.RESTORE: {DECLARED: len(_MESSAGES) - 1, FOUND: len(_MESSAGES)},
 }
 _MADE_SEGMENT = re.compile(r"-segment-[0-9a-f]{4}-[0-9a-f]{4}-(\d+)$")
 
@@ -212,7 +215,7 @@ class Scenario:
             if self.kind in _LEFT:
                 with PulsarClient(self.bench.pulsar.service_url, self.bench.pulsar.superuser_token) as client:
                     await client.send(segment, *_MESSAGES)
-            if self.kind is Kind.SEEK:
+            if self.kind in (Kind.SEEK, Kind.RESTORE):
                 await self.world.pulsar.skip_all(segment, DECLARED)
 
     async def ask(self) -> None:
@@ -232,9 +235,23 @@ class Scenario:
                     split = manifests.operation(f"a-split-of-{self.name}", self.name, "Split", segment=0)
                     await self.world.apply(split)
                 request = dict(_REQUESTS[self.kind])
+                if self.kind is Kind.RESTORE:
+                    request["positions"] = await self._first_messages()
                 await self.world.apply(
                     manifests.operation(self.operation_name, self.name, request.pop("kind"), **request)
                 )
+
+    async def _first_messages(self) -> list[dict[str, int]]:
+        """The position of the first message of each segment."""
+        names = await self.world.segment_names(self.name, self.name)
+        return [
+            {
+                "segment": segment_id,
+                "ledgerId": (await self.world.pulsar.internal(topic))["ledgers"][0]["ledgerId"],
+                "entryId": 0,
+            }
+            for segment_id, topic in names.items()
+        ]
 
     def hold(self, step: Step, death: Death) -> Hold:
         """Hold the step's call when it comes."""

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     UNSUBSCRIBE = "unsubscribe"
     SEEK = "seek"
     SKIP_ALL = "skip-all"
+    RESTORE = "restore"
     DELETE = "delete"
 
 
@@ -199,6 +200,7 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
     ),
     Kind.SEEK: _move("Seek", "resetcursor"),
     Kind.SKIP_ALL: _move("SkipAll", "skip_all"),
+    Kind.RESTORE: _move("Restore", "resetcursor"),
     Kind.DELETE: (
         _topic("journal opened", '"kind": "Delete"'),
         _segment("first segment deleted", "DELETE", "$"),

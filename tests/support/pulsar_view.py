@@ -111,6 +111,10 @@ class PulsarView:
 
         await eventually(status, lambda found: found == "Enabled", what=f"deduplication of {topic} is on")
 
+    async def trim(self, topic: str) -> None:
+        """Have the broker delete ledgers that nobody and no retention needs."""
+        await self.call("POST", f"{_path(topic)}/trim")
+
     async def unload_topic(self, topic: str) -> None:
         """Have the broker let go of a topic; it is loaded again when it is used."""
         await self.call("PUT", f"{_path(topic)}/unload")

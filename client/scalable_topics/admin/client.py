@@ -20,6 +20,7 @@ from scalable_topics.admin.requests import (
     descriptor_of,
     make_request,
     namespace_path,
+    positions_json,
     topic_path,
 )
 from scalable_topics.admin.transport import Answer, Transport
@@ -33,6 +34,7 @@ from scalable_topics.admin.values import (
     TopicStats,
 )
 from scalable_topics.layout import LayoutArgumentError, Segment, TopicName, segment_from_pip468
+from scalable_topics.sdk.checkpoint import Checkpoint
 from scalable_topics.sdk.gateway_options import GatewayOptions
 
 T = TypeVar("T")
@@ -216,6 +218,39 @@ class AdminClient:
         more = {"subscription": subscription}
         return await self._operate(rest.SKIP_ALL, topic, more, {}, dry_run, ttl_seconds_after_finished)
 
+    async def restore(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        allow_gaps: bool = False,
+        dry_run: bool = False,
+        ttl_seconds_after_finished: int | None = None,
+    ) -> Outcome:
+        """Move a checkpoint group to where a checkpoint was taken, on every segment (pip-460, R22).
+
+        What had been received before the checkpoint is not delivered again, and everything behind it is, through
+        whatever splits and merges have come since. Consumers of the group let go of their segments first.
+
+        Args:
+            checkpoint: of all consumers of the group together (`Checkpoint.merged`); cursors of segments that it tells
+                nothing of stay where they are.
+            allow_gaps: whether to go on where messages behind a position may be gone, which is an error otherwise.
+            dry_run: change nothing.
+            ttl_seconds_after_finished: see above.
+
+        Raises:
+            ValueError: the checkpoint is empty.
+        """
+        if not checkpoint.positions:
+            raise ValueError(f"the checkpoint of group {checkpoint.group} has no positions")
+        request = self._request(
+            rest.RESTORE,
+            topic_path(TopicName.parse(checkpoint.topic), subscription=checkpoint.group),
+            {"allowGaps": allow_gaps, **_options(dry_run, ttl_seconds_after_finished)},
+            positions_json(checkpoint),
+        )
+        return await self._write(request, TopicName.parse(checkpoint.topic), Awaited.OPERATION_ENDED, checkpoint.group)
+
     async def get_auto_scale_policy(self, topic: str) -> AutoScalePolicy | None:
         """The override of a topic; None if it has none."""
         return await self._read(_policy, self._of_topic(rest.GET_TOPIC_POLICY, topic))
@@ -344,7 +379,7 @@ class AdminClient:
     ) -> Outcome:
         """Ask for a SegmentOperation."""
         name = TopicName.parse(topic)
-        asked = {**query, "dryRun": dry_run, "ttlSecondsAfterFinished": ttl_seconds_after_finished}
+        asked = {**query, **_options(dry_run, ttl_seconds_after_finished)}
         request = self._request(operation, topic_path(name, **more), asked)
         subscription = more.get("subscription")
         return await self._write(
@@ -388,6 +423,10 @@ def _outcome(answer: Answer, body: Any, topic: TopicName, awaited: Awaited, subs
     if answer.status == 200:
         return Outcome(topic, awaited, OutcomeState.PLANNED, subscription, operation, plan=answers.plan(body))
     return Outcome(topic, awaited, OutcomeState.DONE, subscription, operation)
+
+
+def _options(dry_run: bool, ttl_seconds_after_finished: int | None) -> Mapping[str, QueryValue]:
+    return {"dryRun": dry_run, "ttlSecondsAfterFinished": ttl_seconds_after_finished}
 
 
 def _policy(body: Any) -> AutoScalePolicy | None:

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from scalable_topics.admin.rest_operations import RestOperation
 from scalable_topics.layout import LayoutArgumentError, Segment, TopicName, segment_descriptor
+from scalable_topics.sdk.checkpoint import Checkpoint
 
 QueryValue = str | int | bool | Sequence[str] | Sequence[int] | None
 
@@ -72,6 +73,20 @@ def namespace_path(namespace: str) -> dict[str, str | int]:
 def descriptor_of(segment: Segment | str) -> str:
     """`hhhh-hhhh-id` of a segment, which may be given so, or as the layout has it."""
     return segment if isinstance(segment, str) else segment_descriptor(segment.hash_range, segment.segment_id)
+
+
+def positions_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The body that restores a checkpoint."""
+    positions = [
+        {
+            "segment": segment_id,
+            "ledgerId": position.ledger_id,
+            "entryId": position.entry_id,
+            "batchIndex": position.batch_index,
+        }
+        for segment_id, position in sorted(checkpoint.positions.items())
+    ]
+    return {"positions": positions}
 
 
 def _path_part(name: str, value: str) -> str:

@@ -43,6 +43,7 @@ CREATE_SUBSCRIPTION = RestOperation("PUT", _SUBSCRIPTION)
 DELETE_SUBSCRIPTION = RestOperation("DELETE", _SUBSCRIPTION)
 SEEK = RestOperation("POST", f"{_SUBSCRIPTION}/seek")
 SKIP_ALL = RestOperation("POST", f"{_SUBSCRIPTION}/skip-all")
+RESTORE = RestOperation("POST", f"{_SUBSCRIPTION}/restore")
 
 SPLIT = RestOperation("POST", f"{_TOPIC}/split/{{segmentId}}")
 MERGE = RestOperation("POST", f"{_TOPIC}/merge/{{segmentId1}}/{{segmentId2}}")

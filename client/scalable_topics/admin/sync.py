@@ -21,6 +21,7 @@ from scalable_topics.admin.values import (
     TopicStats,
 )
 from scalable_topics.layout import Segment, TopicName
+from scalable_topics.sdk.checkpoint import Checkpoint
 from scalable_topics.sdk.gateway_options import GatewayOptions
 
 
@@ -180,6 +181,24 @@ class AdminClient:
         return self._loop.run(
             self._client.skip_all(
                 topic, subscription, dry_run=dry_run, ttl_seconds_after_finished=ttl_seconds_after_finished
+            )
+        )
+
+    def restore(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        allow_gaps: bool = False,
+        dry_run: bool = False,
+        ttl_seconds_after_finished: int | None = None,
+    ) -> Outcome:
+        """Move a checkpoint group to where a checkpoint was taken, on every segment."""
+        return self._loop.run(
+            self._client.restore(
+                checkpoint,
+                allow_gaps=allow_gaps,
+                dry_run=dry_run,
+                ttl_seconds_after_finished=ttl_seconds_after_finished,
             )
         )
 

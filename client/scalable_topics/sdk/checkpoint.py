@@ -17,7 +17,7 @@ class SegmentPosition(NamedTuple):
 
     Args:
         ledger_id: ledger of the segment's topic.
-        entry_id: entry within the ledger.
+        entry_id: entry within the ledger; -1 before the first.
         batch_index: place within the entry's batch; -1 outside batches.
     """
 
@@ -30,10 +30,14 @@ class SegmentPosition(NamedTuple):
 class Checkpoint:
     """Where consumers of a group stood: everything up to these positions, and nothing behind them, had been received.
 
+    It holds whatever splits and merges come later: a segment is read once those before it are read to their ends, so
+    the positions tell of the segments that come before and after theirs, too.
+
     Args:
         topic: `topic://tenant/namespace/name`.
         group: the checkpoint group.
-        positions: the last message received, by segment id; segments of which nothing was received are left out.
+        positions: the last message received, by segment id; of a segment of which nothing was received, the one up to
+            which the group had committed it before.
     """
 
     topic: str

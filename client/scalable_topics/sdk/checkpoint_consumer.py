@@ -26,7 +26,9 @@ class CheckpointConsumer(CoordinatedConsumer):
         return self.subscription
 
     def checkpoint(self) -> Checkpoint:
-        """Where this consumer stands: what it has received of the segments it reads.
+        """Where this consumer stands on the segments it reads.
+
+        `scalable_topics.admin.AdminClient.restore` goes back to it, or on to it.
 
         Raises:
             SessionRefusedError, ConnectError, ClosedError: as of `receive`.

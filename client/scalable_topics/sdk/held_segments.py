@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from scalable_topics.sdk.prefetch_budget import PrefetchBudget
@@ -107,7 +108,8 @@ class HeldSegments:
     def update(self, segment: AssignedSegment) -> None:
         """Know what is said of a segment now."""
         held = self._held[segment.segment_id]
-        held.segment = segment
+        # Where it began is said once.
+        held.segment = replace(segment, start=segment.start or held.segment.start)
         self._reader.updated(held)
 
     def give_back(self, segment_id: int, within_seconds: float) -> None:

@@ -40,6 +40,8 @@ class AssignedSegment:
         state: Active or Sealed.
         is_shared: only some of its entry buckets are meant.
         end: ledger and entry of the last entry of a sealed segment; None if it is not said.
+        start: ledger and entry up to which the group had committed it when it was assigned; said to checkpoint
+            consumers, None if it is not said.
     """
 
     segment_id: int
@@ -48,6 +50,7 @@ class AssignedSegment:
     state: SegmentState = SegmentState.ACTIVE
     is_shared: bool = False
     end: tuple[int, int] | None = None
+    start: tuple[int, int] | None = None
 
     @property
     def is_sealed(self) -> bool:
@@ -180,10 +183,14 @@ def _segment(value: object) -> AssignedSegment:
         topic=as_text(required(source, "topic", where), "topic"),
         state=as_member(SegmentState, required(source, "state", where), "state"),
         is_shared=bool(as_list(source.get("buckets", []), "buckets")),
-        end=None if source.get("end") is None else _end(as_text(source["end"], "end")),
+        end=_position(source, "end"),
+        start=_position(source, "start"),
     )
 
 
-def _end(text: str) -> tuple[int, int]:
+def _position(source: Mapping[str, Any], name: str) -> tuple[int, int] | None:
+    if source.get(name) is None:
+        return None
+    text = as_text(source[name], name)
     ledger, _, entry = text.partition(":")
     return int(ledger), int(entry)

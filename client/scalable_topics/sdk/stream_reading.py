@@ -107,8 +107,13 @@ class StreamReading:
                 self._acknowledge(consumer, position)
 
     def places(self) -> dict[int, Place]:
-        """The last message delivered, by segment, of those that are read."""
-        found = {held.segment.segment_id: self._deliveries.last_place(held.consumer) for held in self.held}
+        """Up to where each segment that is read has been delivered; where nothing of it was, up to where the group had
+        committed it before. Segments of which not even that is known are left out.
+        """
+        found = {
+            held.segment.segment_id: self._deliveries.last_place(held.consumer) or held.segment.start or ()
+            for held in self.held
+        }
         return {segment_id: place for segment_id, place in found.items() if place}
 
     def look(self) -> None:

@@ -98,6 +98,19 @@ class PlannedChild(ApiModel):
     """Merges in its ancestry."""
 
 
+class RestoringPosition(ApiModel):
+    """Where the cursor of one segment goes."""
+
+    segment: SegmentId
+    """The segment."""
+    ledger_id: int
+    """Ledger of the last message that counts as received."""
+    entry_id: int
+    """Its entry."""
+    batch_index: int = -1
+    """Its place within the entry's batch; -1 for all of the entry."""
+
+
 class OperationStatus(ApiModel):
     """The journal: the operation in progress (R8, R9)."""
 
@@ -105,7 +118,7 @@ class OperationStatus(ApiModel):
 
     id: str
     """Unique for ever."""
-    kind: Literal["Create", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Delete", "Seek", "SkipAll"]
+    kind: Literal["Create", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Delete", "Seek", "SkipAll", "Restore"]
     """What it does."""
     step: str
     """The step whose side effects may have begun."""
@@ -119,6 +132,8 @@ class OperationStatus(ApiModel):
     """Cursors every child gets, or the subscription whose cursors are moved."""
     seek_to_ms: int | None = None
     """Where a seek moves them, in milliseconds since 1970."""
+    positions: Annotated[tuple[RestoringPosition, ...], LIST_ATOMIC] = ()
+    """Where a restore moves them."""
     next_segment_id: int = 0
     """First id not reserved once the journal was opened."""
     announcements: int = 0

@@ -20,7 +20,10 @@ from scalable_topics_operator.api.common import (
     condition_column,
 )
 from scalable_topics_operator.api.scalable_topic import SubscriptionName
-from scalable_topics_operator.api.schema_extra import IMMUTABLE, LIST_SET, SchemaExtra, rule, rules
+from scalable_topics_operator.api.schema_extra import IMMUTABLE, LIST_SET, SchemaExtra, list_map, rule, rules
+
+# What every reader of JSON takes for a whole number.
+_MOST_WHOLE = 2**53 - 1
 
 
 def _needs(kind: str, block: str) -> dict[str, str]:
@@ -104,6 +107,30 @@ class SkipAll(ApiModel):
     """The subscription."""
 
 
+class RestoredPosition(ApiModel):
+    """The last message of a segment that counts as received."""
+
+    segment: SegmentId
+    """The segment."""
+    ledger_id: Annotated[int, Field(ge=0, le=_MOST_WHOLE)]
+    """Ledger of the segment's topic."""
+    entry_id: Annotated[int, Field(ge=-1, le=_MOST_WHOLE)]
+    """Entry within the ledger; -1 before its first."""
+    batch_index: Annotated[int, Field(ge=-1, le=_MOST_WHOLE)] = -1
+    """Place within the entry's batch; -1 for all of the entry."""
+
+
+class Restore(ApiModel):
+    """Move the cursors of a checkpoint group to where a checkpoint was taken, on every segment (R22)."""
+
+    subscription: SubscriptionName
+    """The checkpoint group."""
+    positions: Annotated[tuple[RestoredPosition, ...], Field(min_length=1, max_length=512), list_map("segment")]
+    """What the checkpoint has; those of all consumers of the group together."""
+    allow_gaps: bool = False
+    """Whether to go on where messages behind a position may be gone; it fails otherwise, and moves no cursor."""
+
+
 class SegmentOperationSpec(ApiModel):
     """What to do, to which topic; it cannot be changed afterwards."""
 
@@ -117,12 +144,13 @@ class SegmentOperationSpec(ApiModel):
             _allows("Migrate", "migrate"),
             _needs("Seek", "seek"),
             _needs("SkipAll", "skipAll"),
+            _needs("Restore", "restore"),
         )
     )
 
     scalable_topic: ObjectName
     """The ScalableTopic, in this namespace."""
-    type: Literal["Split", "Merge", "Rebucket", "Migrate", "Prune", "Seek", "SkipAll"]
+    type: Literal["Split", "Merge", "Rebucket", "Migrate", "Prune", "Seek", "SkipAll", "Restore"]
     """What to do."""
     split: Split | None = None
     """For type Split."""
@@ -138,6 +166,8 @@ class SegmentOperationSpec(ApiModel):
     """For type Seek."""
     skip_all: SkipAll | None = None
     """For type SkipAll."""
+    restore: Restore | None = None
+    """For type Restore."""
     dry_run: bool = False
     """Only say in status.plan what would be done."""
     ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=31536000)] | None = None
@@ -207,7 +237,7 @@ class SegmentOperationStatus(ApiModel):
 
 
 class SegmentOperation(CustomResource):
-    """One split, merge, rebucket, migration, prune, seek or skip-all, asked for by hand."""
+    """One split, merge, rebucket, migration, prune, seek, skip-all or restore, asked for by hand."""
 
     definition: ClassVar[Definition] = Definition(
         plural="segmentoperations",

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scalable_topics.layout import LayoutError, SegmentLayout, TopicName, classic_segment_name
-from scalable_topics_operator.assignment.barrier import readable_segments
-from scalable_topics_operator.assignment.group import Group
+from scalable_topics.layout import LayoutError, SegmentLayout, TopicName
+from scalable_topics_operator.assignment.group import Group, Member
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeNotFound
@@ -28,6 +27,7 @@ from scalable_topics_operator.controllers.ordered_subscriptions import (
     find_subscription,
     topic_of_subscription,
 )
+from scalable_topics_operator.controllers.segment_looks import SegmentLooks, sealed_and_read
 from scalable_topics_operator.controllers.session_frames import assignment_frame, registered_frame
 from scalable_topics_operator.controllers.session_room import Room, Session
 from scalable_topics_operator.controllers.subscription_status import (
@@ -38,10 +38,8 @@ from scalable_topics_operator.controllers.subscription_status import (
     write_group,
 )
 from scalable_topics_operator.controllers.timestamps import timestamp_now
-from scalable_topics_operator.operations.context import concurrently
-from scalable_topics_operator.operations.errors import BackendError, BackendUnavailable, TopicMissing
-from scalable_topics_operator.operations.protocols import SegmentLook, TopicBackend
-from scalable_topics_operator.operations.prune import is_read_to_its_end
+from scalable_topics_operator.operations.errors import BackendUnavailable
+from scalable_topics_operator.operations.protocols import Position, TopicBackend
 from scalable_topics_operator.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -54,6 +52,7 @@ _LOOK_SECONDS = 2.0
 _MOST_LOOK_SECONDS = 60.0
 # Whose grace is over, but whom a broker still serves.
 _SERVED_LOOK_SECONDS = 15.0
+_CHECKPOINT = "Checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +203,7 @@ class Coordinator:
         if turn.situation.phase is Phase.DELETING:
             room.refuse_all(409, f"subscription {turn.subscription} is being deleted", final=True)
         elif turn.situation.phase is not Phase.PENDING:
-            self._push(turn, room, group)
+            self._push(turn, room, group, await self._starts(turn, room, group))
         elif turn.situation.standing.stalled:
             room.refuse_all(503, turn.situation.standing.message, final=False)
         await self._after(turn, room)
@@ -212,7 +211,7 @@ class Coordinator:
 
     async def _moved_on(self, turn: _Turn, room: Room, group: Group, layout: SegmentLayout) -> tuple[Group, int]:
         """The group after all that follows from what its segments' brokers show, and how many were removed from it."""
-        looks = _Looks(self._backend(turn), turn.topic_name, layout)
+        looks = SegmentLooks(self._backend(turn), turn.topic_name, layout)
         group = group.with_drained(turn.situation.out_of_scope & layout.segments.keys())
         before = len(group.members)
         for name in room.expired(self._monotonic()):
@@ -261,13 +260,23 @@ class Coordinator:
             self._wake(turn.topic_key)
         return True
 
-    def _push(self, turn: _Turn, room: Room, group: Group) -> None:
+    async def _starts(self, turn: _Turn, room: Room, group: Group) -> Mapping[int, Position | None] | None:
+        """Up to where segments are acknowledged that checkpoint consumers are about to be told of (R22), as far as
+        brokers can be asked; None for other consumers.
+        """
+        layout = turn.situation.layout
+        if layout is None or turn.body["spec"]["type"] != _CHECKPOINT:
+            return None
+        new = {one for session, member in _present(room, group) for one in _not_told(session, group, member.assigned)}
+        if not new:
+            return {}
+        return await SegmentLooks(self._backend(turn), turn.topic_name, layout).starts(new, turn.subscription)
+
+    def _push(self, turn: _Turn, room: Room, group: Group, starts: Mapping[int, Position | None] | None) -> None:
         """Tell consumers; before the cursors are made, what is sent need not come to a new subscription (R18)."""
         layout = turn.situation.layout
-        for name, session in list(room.sessions.items()):
-            member = group.members.get(name)
-            if member is None or member.incarnation != session.registration.incarnation:
-                continue
+        room.tell_at = None
+        for session, member in _present(room, group):
             if not session.is_registered:
                 session.is_registered = True
                 session.outlet.send(
@@ -275,9 +284,15 @@ class Coordinator:
                         turn.body["metadata"]["uid"], self._times.grace_seconds, self._times.handover_seconds
                     )
                 )
-            if layout is not None and _is_news(session, group, member.assigned):
-                session.told = (group.version, member.assigned)
-                session.outlet.send(assignment_frame(turn.topic_name, layout, group.version, member.assigned))
+            if layout is None or not _is_news(session, group, member.assigned):
+                continue
+            if starts is not None and not _not_told(session, group, member.assigned) <= starts.keys():
+                # A checkpoint without some of its positions would lose messages once it is restored.
+                room.tell_at = self._monotonic() + _LOOK_SECONDS
+                continue
+            session.told = (group.version, member.assigned)
+            frame = assignment_frame(turn.topic_name, layout, group.version, member.assigned, starts)
+            session.outlet.send(frame)
 
     async def _after(self, turn: _Turn, room: Room) -> None:
         overdue = [name for name, session in room.sessions.items() if session.taken_at is not None]
@@ -289,9 +304,11 @@ class Coordinator:
                 await self._events.warning(turn.body, "HandoverOverdue", why)
 
     def _next_look(self, turn: _Turn, room: Room, group: Group) -> float | None:
-        times = [] if (next_time := room.next_time()) is None else [next_time]
+        times = [] if room.tell_at is None else [room.tell_at]
+        times += [] if (next_time := room.next_time()) is None else [next_time]
         layout = turn.situation.layout
-        if layout is not None and turn.situation.phase is Phase.ACTIVE and _sealed(group, layout) and group.members:
+        is_read = turn.situation.phase is Phase.ACTIVE and bool(group.members)
+        if layout is not None and is_read and sealed_and_read(group, layout):
             times.append(room.look_at)
         if turn.situation.phase is Phase.SEEKING and room.away:
             times.append(self._monotonic() + _LOOK_SECONDS)
@@ -337,53 +354,21 @@ class _Turn:
         return TopicName.parse(self.topic["spec"]["topic"])
 
 
-class _Looks:
-    """Looks at segments, each at most once."""
-
-    def __init__(self, backend: TopicBackend, topic: TopicName, layout: SegmentLayout) -> None:
-        self._backend = backend
-        self._topic = topic
-        self._layout = layout
-        self._found: dict[int, SegmentLook | None] = {}
-
-    async def may_serve(self, segments: frozenset[int], subscription: str, consumer: str) -> bool:
-        """Whether a consumer of that name is attached to one of the segments, as far as brokers can be asked."""
-        known = segments & self._layout.segments.keys()
-        try:
-            looks = await concurrently(self._look(segment) for segment in known)
-        except BackendError:
-            return True
-        cursors = [look.cursors.get(subscription) for look in looks if look is not None]
-        return any(cursor is not None and consumer in cursor.consumer_names for cursor in cursors)
-
-    async def drained(self, group: Group, subscription: str) -> frozenset[int]:
-        """Segments that were found to be read to their ends; those that these keep back are not looked at yet."""
-        found: set[int] = set()
-        for segment_id in _sealed(group, self._layout):
-            try:
-                look = await self._look(segment_id)
-            except BackendError as error:
-                # Others are read on, and this one is looked at again.
-                logger.info("%s: whether segment %d is drained is not known: %s", self._topic, segment_id, error)
-                continue
-            if look is not None and is_read_to_its_end(self._layout.segment(segment_id), look, subscription):
-                found.add(segment_id)
-        return frozenset(found)
-
-    async def _look(self, segment_id: int) -> SegmentLook | None:
-        if segment_id not in self._found:
-            segment = self._layout.segment(segment_id)
-            name = segment.topic or classic_segment_name(self._topic, segment.hash_range, segment_id)
-            try:
-                self._found[segment_id] = await self._backend.look(name)
-            except TopicMissing:
-                self._found[segment_id] = None
-        return self._found[segment_id]
+def _present(room: Room, group: Group) -> list[tuple[Session, Member]]:
+    """Connected members."""
+    found = ((session, group.members.get(name)) for name, session in room.sessions.items())
+    return [
+        (session, member)
+        for session, member in found
+        if member is not None and member.incarnation == session.registration.incarnation
+    ]
 
 
-def _sealed(group: Group, layout: SegmentLayout) -> list[int]:
-    """Sealed segments that are being read."""
-    return [one.segment_id for one in readable_segments(layout, group.drained) if not one.is_active]
+def _not_told(session: Session, group: Group, assigned: frozenset[int]) -> frozenset[int]:
+    """Segments that a consumer is about to be told of, and was not before."""
+    if not _is_news(session, group, assigned):
+        return frozenset()
+    return assigned if session.told is None else assigned - session.told[1]
 
 
 def _is_news(session: Session, group: Group, assigned: frozenset[int]) -> bool:

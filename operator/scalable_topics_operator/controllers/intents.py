@@ -9,13 +9,14 @@ from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
 from scalable_topics_operator.api.segment_operation import SegmentOperationSpec
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
 from scalable_topics_operator.operations.errors import RequestRefused
-from scalable_topics_operator.operations.protocols import SegmentPolicies
+from scalable_topics_operator.operations.protocols import MessagePosition, SegmentPolicies
 from scalable_topics_operator.operations.requests import (
     CursorRequest,
     MergeRequest,
     PruneRequest,
     RebucketRequest,
     ReshapeRequest,
+    RestoreRequest,
     SeekRequest,
     SkipAllRequest,
     SplitRequest,
@@ -85,6 +86,11 @@ def operation_request(spec: SegmentOperationSpec) -> ReshapeRequest | PruneReque
         return SeekRequest(spec.seek.subscription, _milliseconds(spec.seek.timestamp))
     if spec.type == "SkipAll" and spec.skip_all is not None:
         return SkipAllRequest(spec.skip_all.subscription)
+    if spec.type == "Restore" and spec.restore is not None:
+        positions = {
+            one.segment: MessagePosition(one.ledger_id, one.entry_id, one.batch_index) for one in spec.restore.positions
+        }
+        return RestoreRequest(spec.restore.subscription, positions, spec.restore.allow_gaps)
     raise RequestRefused("NotAvailable", f"{spec.type} is not available in this release")
 
 

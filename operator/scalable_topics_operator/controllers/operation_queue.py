@@ -30,12 +30,10 @@ from scalable_topics_operator.operations.requests import (
     MergeRequest,
     PruneRequest,
     ReshapeRequest,
-    SeekRequest,
-    SkipAllRequest,
     plan,
 )
 from scalable_topics_operator.operations.reshape import discover_subscriptions, open_reshape
-from scalable_topics_operator.operations.seek import open_seek, planned_moves, require_movable
+from scalable_topics_operator.operations.seek import open_seek, planned_moves
 
 BY_TOPIC = "operations-by-topic"
 FINISHED = ("Succeeded", "Failed")
@@ -113,7 +111,7 @@ class OperationQueue:
             request, dry_run = operation_request(model.spec), model.spec.dry_run
             if isinstance(request, PruneRequest):
                 await self._prune(entry, ctx, request, dry_run=dry_run)
-            elif isinstance(request, SeekRequest | SkipAllRequest):
+            elif isinstance(request, CursorRequest):
                 await self._move_cursors(topic, entry, ctx, request, dry_run=dry_run)
             else:
                 await self._reshape(entry, ctx, request, dry_run=dry_run)
@@ -166,8 +164,7 @@ class OperationQueue:
         if ctx.store.state.layout is None:
             return
         if dry_run:
-            await require_movable(ctx, request.subscription)
-            notes = planned_moves(ctx, request)
+            notes = await planned_moves(ctx, request)
             await self._succeed(entry, "dry run: nothing was changed", {"plan": {"notes": notes}})
             return
         if is_seeking(self._cache, topic, request.subscription):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scalable_topics.layout import Segment, SegmentLayout, TopicName, classic_segment_name
 from scalable_topics_operator.assignment.group import Version
+from scalable_topics_operator.operations.protocols import Position
 
 
 def registered_frame(record: str, grace_seconds: float, handover_seconds: float) -> dict[str, Any]:
@@ -26,7 +27,11 @@ def registered_frame(record: str, grace_seconds: float, handover_seconds: float)
 
 
 def assignment_frame(
-    topic: TopicName, layout: SegmentLayout, version: Version, segments: Iterable[int]
+    topic: TopicName,
+    layout: SegmentLayout,
+    version: Version,
+    segments: Iterable[int],
+    starts: Mapping[int, Position | None] | None = None,
 ) -> dict[str, Any]:
     """Everything a consumer may be attached to.
 
@@ -35,15 +40,17 @@ def assignment_frame(
         layout: of it.
         version: of the assignment.
         segments: their ids, all in the layout.
+        starts: up to where segments are acknowledged, as checkpoint consumers are told (R22).
     """
+    known = starts or {}
     return {
         "type": "assignment",
         "version": {"term": version.term, "epoch": version.epoch, "counter": version.counter},
-        "segments": [_segment(topic, layout.segment(one)) for one in sorted(segments)],
+        "segments": [_segment(topic, layout.segment(one), known.get(one)) for one in sorted(segments)],
     }
 
 
-def _segment(topic: TopicName, segment: Segment) -> dict[str, Any]:
+def _segment(topic: TopicName, segment: Segment, start: Position | None) -> dict[str, Any]:
     data: dict[str, Any] = {
         "id": segment.segment_id,
         "range": segment.hash_range.descriptor,
@@ -53,4 +60,6 @@ def _segment(topic: TopicName, segment: Segment) -> dict[str, Any]:
     }
     if segment.sealed_position is not None:
         data["end"] = segment.sealed_position
+    if start is not None:
+        data["start"] = str(start)
     return data

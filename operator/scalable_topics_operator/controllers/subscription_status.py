@@ -11,10 +11,8 @@ from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.assignment.group import Group, Member, Version
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
-from scalable_topics_operator.operations.journal import OperationKind, TopicState, read_state
+from scalable_topics_operator.operations.journal import TopicState, read_state
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
-
-_MOVES_CURSORS = frozenset({OperationKind.SEEK, OperationKind.SKIP_ALL})
 
 
 class Phase(StrEnum):
@@ -75,7 +73,7 @@ def _stands(state: TopicState, entry: SubscriptionState) -> tuple[Phase, Standin
         why = f"subscription {entry.name} lost its cursor on some segments; nothing is assigned anew until it is remade"
         return Phase.CURSOR_LOST, Standing.stuck("CursorLost", why)
     operation = state.operation
-    if operation is not None and operation.kind in _MOVES_CURSORS and entry.name in operation.subscriptions:
+    if operation is not None and operation.moves_cursors and entry.name in operation.subscriptions:
         return Phase.SEEKING, Standing.working("Seeking", "consumers let go of everything, then the cursors are moved")
     return Phase.ACTIVE, Standing.healthy()
 

@@ -23,6 +23,7 @@ _DOING: Mapping[OperationKind, str] = {
     OperationKind.DELETE: "Deleting",
     OperationKind.SEEK: "Seeking",
     OperationKind.SKIP_ALL: "Skipping",
+    OperationKind.RESTORE: "Restoring",
 }
 
 

@@ -15,6 +15,7 @@ from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
 from scalable_topics_operator.controllers.operation_queue import FINISHED
 from scalable_topics_operator.gateway import operation_routes, subscription_routes
 from scalable_topics_operator.gateway.acting import CallerWrites
+from scalable_topics_operator.gateway.checkpoint_body import read_positions
 from scalable_topics_operator.gateway.common_parameters import (
     DRY_RUN,
     FORCE,
@@ -36,6 +37,7 @@ _STATUSES: Mapping[str, int] = {
     "SubscriptionMissing": 404,
     "NotPossible": 412,
     "CursorLost": 412,
+    "CheckpointExpired": 412,
     "NotAvailable": 412,
 }
 _TOPIC_CHARS = 200
@@ -43,7 +45,7 @@ _PENDING = "Pending"
 
 
 class OperationHandlers:
-    """Handles split, merge, rebucket, migrate, seek and skip-all.
+    """Handles split, merge, rebucket, migrate, seek, skip-all and restore.
 
     Args:
         admission: finds topics and asks for rights.
@@ -66,6 +68,7 @@ class OperationHandlers:
             (operation_routes.GET_OPERATION, self._get),
             (subscription_routes.SEEK, self._seek),
             (subscription_routes.SKIP_ALL, self._skip_all),
+            (subscription_routes.RESTORE, self._restore),
         ]
 
     async def _split(self, call: Call) -> web.StreamResponse:
@@ -110,6 +113,15 @@ class OperationHandlers:
     async def _skip_all(self, call: Call) -> web.StreamResponse:
         subject = await self._admission.topic(call)
         return await self._operate(call, subject, "SkipAll", skipAll={"subscription": call.values.need(SUBSCRIPTION)})
+
+    async def _restore(self, call: Call) -> web.StreamResponse:
+        subject = await self._admission.topic(call)
+        restore = {
+            "subscription": call.values.need(SUBSCRIPTION),
+            "positions": read_positions(await call.json()),
+            "allowGaps": call.values.get(subscription_routes.ALLOW_GAPS),
+        }
+        return await self._operate(call, subject, "Restore", restore=_given(restore))
 
     async def _get(self, call: Call) -> web.StreamResponse:
         subject, name = await self._admission.topic(call), call.values.need(OPERATION)

@@ -16,6 +16,12 @@ NUMBER: Schema = {"type": "number"}
 _RANGE: Schema = {"type": "object", "required": ["start", "end"], "properties": {"start": WHOLE, "end": WHOLE}}
 
 
+MOST_WHOLE = 2**53 - 1
+"""What every reader of JSON takes for a whole number."""
+MOST_POSITIONS = 512
+"""Segments of a layout at most (R29)."""
+
+
 def listed(items: Schema, **more: Any) -> Schema:
     """A list."""
     return {"type": "array", "items": items, **more}
@@ -98,6 +104,25 @@ SUBSCRIPTION: Schema = fields(
     },
     {"assignment": _ASSIGNMENT},
 )
+_ORDINAL: Schema = {**WHOLE, "minimum": 0, "maximum": MOST_WHOLE}
+_PLACE: Schema = {**_ORDINAL, "minimum": -1}
+POSITIONS: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["positions"],
+    "properties": {
+        "positions": listed(
+            {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["segment", "ledgerId", "entryId"],
+                "properties": {"segment": _ORDINAL, "ledgerId": _ORDINAL, "entryId": _PLACE, "batchIndex": _PLACE},
+            },
+            minItems=1,
+            maxItems=MOST_POSITIONS,
+        )
+    },
+}
 OPERATION: Schema = fields(
     {"namespace": TEXT, "name": TEXT, "type": TEXT, "phase": TEXT, "reason": TEXT, "message": TEXT}
 )

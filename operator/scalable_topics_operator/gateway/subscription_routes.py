@@ -14,7 +14,7 @@ from scalable_topics_operator.gateway.common_parameters import (
     TTL_SECONDS,
 )
 from scalable_topics_operator.gateway.operation_routes import OPERATION_ANSWERS, PLANNED
-from scalable_topics_operator.gateway.parameters import choice, whole
+from scalable_topics_operator.gateway.parameters import choice, switch, whole
 from scalable_topics_operator.gateway.route import Payload, Right, Route, Tag
 
 STREAM, QUEUE, CHECKPOINT = "STREAM", "QUEUE", "CHECKPOINT"
@@ -24,6 +24,7 @@ _LAST_MS = 253_402_300_799_999
 
 KIND = choice("type", "ordered (STREAM, CHECKPOINT) or shared (QUEUE)", (STREAM, QUEUE, CHECKPOINT), STREAM)
 INITIAL_POSITION = choice("initialPosition", "where it starts", (EARLIEST, LATEST), EARLIEST)
+ALLOW_GAPS = switch("allowGaps", "go on where messages behind a position may be gone; refused with 412 otherwise")
 TIMESTAMP = whole("timestamp", "milliseconds since 1970", 0, _LAST_MS, required=True)
 
 _OPERATES = (Right("create", SEGMENT_OPERATIONS),)
@@ -107,6 +108,22 @@ SKIP_ALL = Route(
     writes=True,
 )
 
+RESTORE = Route(
+    name="restore",
+    method="POST",
+    path=f"{SUBSCRIPTION_PATH}/restore",
+    summary="Move a checkpoint group to where a checkpoint was taken, on every segment",
+    tag=Tag.SUBSCRIPTIONS,
+    rights=_OPERATES,
+    parameters=(*OF_SUBSCRIPTION, ALLOW_GAPS, DRY_RUN, TTL_SECONDS),
+    answers=OPERATION_ANSWERS,
+    body=Payload("the last message received of each segment; of all consumers of the group", schemas.POSITIONS),
+    answer=PLANNED,
+    details="Makes a SegmentOperation. Consumers let go of their segments first. What came before the segments named "
+    "counts as read, what follows them as not read; cursors of other segments stay.",
+    writes=True,
+)
+
 SUBSCRIPTION_ROUTES = (
     LIST_SUBSCRIPTIONS,
     GET_SUBSCRIPTION,
@@ -114,4 +131,5 @@ SUBSCRIPTION_ROUTES = (
     DELETE_SUBSCRIPTION,
     SEEK,
     SKIP_ALL,
+    RESTORE,
 )

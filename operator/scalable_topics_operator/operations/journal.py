@@ -14,6 +14,7 @@ from typing import Any
 
 from scalable_topics.layout import HashRange, PlannedSegment, SegmentLayout, from_record, to_record
 from scalable_topics_operator.autoscale.clocks import Clocks
+from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 
 ACTIONS_KEPT = 20
@@ -30,6 +31,12 @@ class OperationKind(StrEnum):
     DELETE = "Delete"
     SEEK = "Seek"
     SKIP_ALL = "SkipAll"
+    RESTORE = "Restore"
+
+    @property
+    def moves_cursors(self) -> bool:
+        """Whether it moves the cursors of a subscription and leaves the layout alone."""
+        return self in (OperationKind.SEEK, OperationKind.SKIP_ALL, OperationKind.RESTORE)
 
 
 class Step(StrEnum):
@@ -95,6 +102,7 @@ class Operation:
         message: why it is being rolled back.
         reason: why it was begun, where the operator did so by itself.
         seek_to_ms: where the cursors are moved to, in milliseconds since 1970; None where it is no seek.
+        positions: behind which message of each segment a restore moves them.
     """
 
     id: str
@@ -113,6 +121,7 @@ class Operation:
     message: str = ""
     reason: str = ""
     seek_to_ms: int | None = None
+    positions: Mapping[int, MessagePosition] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The form in `status.operation`."""
@@ -148,6 +157,16 @@ class Operation:
             data["reason"] = self.reason
         if self.seek_to_ms is not None:
             data["seekToMs"] = self.seek_to_ms
+        if self.positions:
+            data["positions"] = [
+                {
+                    "segment": segment_id,
+                    "ledgerId": position.ledger_id,
+                    "entryId": position.entry_id,
+                    "batchIndex": position.batch_index,
+                }
+                for segment_id, position in sorted(self.positions.items())
+            ]
         return data
 
     @classmethod
@@ -178,12 +197,16 @@ class Operation:
             message=data.get("message", ""),
             reason=data.get("reason", ""),
             seek_to_ms=data.get("seekToMs"),
+            positions={
+                entry["segment"]: MessagePosition(entry["ledgerId"], entry["entryId"], entry["batchIndex"])
+                for entry in data.get("positions", ())
+            },
         )
 
     @property
     def moves_cursors(self) -> bool:
         """Whether it moves the cursors of a subscription and leaves the layout alone."""
-        return self.kind in (OperationKind.SEEK, OperationKind.SKIP_ALL)
+        return self.kind.moves_cursors
 
     def ended(self, result: Result, *, at: str, epoch: int, message: str = "") -> Action:
         """What the history keeps of it.

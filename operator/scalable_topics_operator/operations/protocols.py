@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from scalable_topics.layout import HashRange, Segment, TopicName
 
@@ -171,6 +171,20 @@ class Position:
         return f"{self.ledger_id}:{self.entry_id}"
 
 
+class MessagePosition(NamedTuple):
+    """A message in a segment's log; later ones compare greater.
+
+    Args:
+        ledger_id: its ledger.
+        entry_id: its entry, -1 before the first entry of the ledger.
+        batch_index: its place within the entry's batch; -1 for all of the entry.
+    """
+
+    ledger_id: int
+    entry_id: int
+    batch_index: int = -1
+
+
 @dataclass(frozen=True, slots=True)
 class CursorLook:
     """One cursor of a segment as the broker shows it.
@@ -201,6 +215,7 @@ class SegmentLook:
         entries: entries it holds.
         producers: names of the producers attached.
         cursors: by subscription name.
+        first_ledger_id: oldest ledger that is kept; what was in older ones is gone.
     """
 
     terminated: bool
@@ -209,6 +224,7 @@ class SegmentLook:
     entries: int
     producers: frozenset[str]
     cursors: Mapping[str, CursorLook]
+    first_ledger_id: int = 0
 
     @property
     def consumers(self) -> int:
@@ -358,6 +374,11 @@ class TopicBackend(Protocol):
     async def seek(self, segment_topic: str, subscription: str, to_ms: int | None) -> bool:
         """Move one cursor before the first message published at that time or later, in milliseconds since 1970; before
         the first entry if None. Disconnects its consumers. False if it or the topic is gone.
+        """
+
+    async def move_behind(self, segment_topic: str, subscription: str, position: MessagePosition) -> bool:
+        """Move one cursor behind a message, to the first that is kept where that one is gone. Disconnects its
+        consumers. False if it or the topic is gone.
         """
 
     async def apply_policies(

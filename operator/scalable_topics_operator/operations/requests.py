@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scalable_topics.layout import LayoutArgumentError, SegmentChange, SegmentLayout
 from scalable_topics_operator.autoscale.decision import Action, Merge, Rebucket, Split
+from scalable_topics_operator.operations.protocols import MessagePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,22 @@ class SkipAllRequest:
     subscription: str
 
 
-CursorRequest = SeekRequest | SkipAllRequest
+@dataclass(frozen=True, slots=True)
+class RestoreRequest:
+    """Move the cursors of a checkpoint group to where a checkpoint was taken (R22).
+
+    Args:
+        subscription: the group.
+        positions: the last message of each segment that counts as received.
+        allow_gaps: whether to go on where messages behind a position may be gone.
+    """
+
+    subscription: str
+    positions: Mapping[int, MessagePosition]
+    allow_gaps: bool = False
+
+
+CursorRequest = SeekRequest | SkipAllRequest | RestoreRequest
 ReshapeRequest = SplitRequest | MergeRequest | RebucketRequest
 
 

@@ -1,4 +1,4 @@
-"""Seek and skip-all: the consumers of a subscription let go, then its cursors move on every segment (R18, pip-468).
+"""Seek, skip-all and restore: the consumers of a subscription let go, then its cursors move (R18, R22, pip-468).
 
 Open the journal; wait until the readers have let go; move the cursors; close the journal. It only goes forward, whoever
 goes on with it: every step may be run again. Segments are independent, so a failed try may leave some cursors moved.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from enum import Enum
 
 from scalable_topics.layout import Segment
 from scalable_topics_operator.operations.context import OperationContext, concurrently
+from scalable_topics_operator.operations.cursor_moves import Move, moves_of
 from scalable_topics_operator.operations.errors import BackendRefused, NotYet, RequestRefused, TopicMissing
 from scalable_topics_operator.operations.journal import (
     Operation,
@@ -21,32 +21,26 @@ from scalable_topics_operator.operations.journal import (
     Step,
     new_operation_id,
 )
-from scalable_topics_operator.operations.requests import CursorRequest, SeekRequest
+from scalable_topics_operator.operations.protocols import MessagePosition, Position
+from scalable_topics_operator.operations.requests import CursorRequest, RestoreRequest, SeekRequest, SkipAllRequest
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 
-
-class Move(Enum):
-    """Where the cursor of one segment goes."""
-
-    TO_THE_END = "its cursor goes to the end"
-    TO_THE_BEGINNING = "its cursor goes to the beginning"
-    TO_THE_TIME = "its cursor goes to the time"
+_KINDS = {
+    SeekRequest: OperationKind.SEEK,
+    SkipAllRequest: OperationKind.SKIP_ALL,
+    RestoreRequest: OperationKind.RESTORE,
+}
 
 
-def move_of(segment: Segment, to_ms: int | None) -> Move:
-    """Where a cursor goes for a seek, or for a skip-all (None). Pure.
-
-    A segment that was sealed before the time holds nothing of it or after, and one that was made after it nothing else.
-    """
-    if to_ms is None:
-        return Move.TO_THE_END
-    if not segment.is_active and 0 < segment.sealed_at_ms <= to_ms:
-        return Move.TO_THE_END
-    return Move.TO_THE_BEGINNING if segment.created_at_ms >= to_ms else Move.TO_THE_TIME
+async def _require_possible(ctx: OperationContext, wants: CursorRequest) -> None:
+    """Raises RequestRefused for what cannot be done, BackendUnavailable."""
+    await _require_movable(ctx, wants.subscription)
+    if isinstance(wants, RestoreRequest):
+        await concurrently(_require_kept(ctx, wants, *one) for one in sorted(wants.positions.items()))
 
 
-async def require_movable(ctx: OperationContext, subscription: str) -> None:
-    """Make sure that a subscription has cursors to be moved. Raises RequestRefused, BackendUnavailable."""
+async def _require_movable(ctx: OperationContext, subscription: str) -> None:
+    """Make sure that a subscription has cursors to be moved."""
     entry = ctx.store.state.subscriptions.get(subscription)
     if entry is not None and entry.phase is SubscriptionPhase.CURSOR_LOST:
         raise RequestRefused(
@@ -59,20 +53,19 @@ async def require_movable(ctx: OperationContext, subscription: str) -> None:
         raise RequestRefused("SubscriptionMissing", f"there is no subscription {subscription} on the topic")
 
 
-def planned_moves(ctx: OperationContext, wants: CursorRequest) -> list[str]:
-    """What a seek or skip-all would do, a line a segment."""
-    to_ms = wants.to_ms if isinstance(wants, SeekRequest) else None
-    return [f"segment {one.segment_id}: {move_of(one, to_ms).value}" for one in _segments(ctx)]
+async def planned_moves(ctx: OperationContext, wants: CursorRequest) -> list[str]:
+    """What it would do, a line a segment. Raises RequestRefused, BackendUnavailable."""
+    await _require_possible(ctx, wants)
+    return [f"segment {segment.segment_id}: {move.value}" for segment, move in _moves(ctx, wants)]
 
 
 async def open_seek(ctx: OperationContext, wants: CursorRequest, request: Request) -> None:
-    """Journal a seek or skip-all. Raises RequestRefused, BackendUnavailable."""
-    await require_movable(ctx, wants.subscription)
+    """Journal a seek, skip-all or restore. Raises RequestRefused, BackendUnavailable."""
+    await _require_possible(ctx, wants)
     layout = ctx.store.state.layout
-    seeks = isinstance(wants, SeekRequest)
     operation = Operation(
         id=new_operation_id(),
-        kind=OperationKind.SEEK if seeks else OperationKind.SKIP_ALL,
+        kind=_KINDS[type(wants)],
         step=Step.RELEASING,
         term=ctx.term,
         parents=(),
@@ -82,12 +75,13 @@ async def open_seek(ctx: OperationContext, wants: CursorRequest, request: Reques
         request=request,
         next_segment_id=layout.next_segment_id if layout else 0,
         seek_to_ms=wants.to_ms if isinstance(wants, SeekRequest) else None,
+        positions=wants.positions if isinstance(wants, RestoreRequest) else {},
     )
     await ctx.store.commit(replace(ctx.store.state, operation=operation))
 
 
 async def advance_seek(ctx: OperationContext, operation: Operation) -> None:
-    """Take an open seek or skip-all to its end, from whatever step it is at.
+    """Take an open seek, skip-all or restore to its end, from whatever step it is at.
 
     Raises NotYet while consumers hold on to segments, BackendUnavailable when a broker does not answer; the same call
     later goes on from there. Consumers who do not let go in time, and a refusal, end it as failed.
@@ -99,8 +93,9 @@ async def advance_seek(ctx: OperationContext, operation: Operation) -> None:
             return
         operation = replace(operation, step=Step.MOVING)
         await ctx.store.commit(replace(ctx.store.state, operation=operation))
+    wants = _wants(operation)
     try:
-        await concurrently(_move(ctx, segment, operation) for segment in _segments(ctx))
+        await concurrently(_move(ctx, segment, move, wants) for segment, move in _moves(ctx, wants))
     except BackendRefused as refusal:
         await _end(ctx, operation, Result.FAILED, f"cursors may have been moved on some segments only: {refusal}")
         return
@@ -123,16 +118,61 @@ async def _wait_for_readers(ctx: OperationContext, operation: Operation) -> None
     )
 
 
-async def _move(ctx: OperationContext, segment: Segment, operation: Operation) -> None:
+async def _require_kept(
+    ctx: OperationContext, wants: RestoreRequest, segment_id: int, position: MessagePosition
+) -> None:
+    """Make sure that what followed a position can be read again."""
+    layout = ctx.store.state.layout
+    segment = layout.segments.get(segment_id) if layout else None
+    place = Position(position.ledger_id, position.entry_id)
+    if segment is None:
+        if layout is not None and segment_id < layout.next_segment_id:
+            raise RequestRefused(
+                "CheckpointExpired",
+                f"segment {segment_id} has left the layout since the checkpoint was taken; what followed {place} there "
+                "cannot be read again",
+            )
+        raise RequestRefused("SegmentMissing", f"there is no segment {segment_id} in the layout")
+    try:
+        look = await ctx.backend.look(ctx.backend.segment_topic(ctx.topic, segment))
+    except TopicMissing as missing:
+        raise RequestRefused("NotPossible", f"segment {segment_id} has no topic: {missing}") from missing
+    cursor = look.cursors.get(wants.subscription)
+    if cursor is None:
+        raise RequestRefused(
+            "CursorLost", f"subscription {wants.subscription} has no cursor on segment {segment_id}, which it has read"
+        )
+    if _follows(place, look.last_confirmed):
+        raise RequestRefused(
+            "InvalidRequest",
+            f"segment {segment_id} ends at {look.last_confirmed}, before the position {place}; the checkpoint is of "
+            "another topic, or of one that was made anew",
+        )
+    is_gone = position.ledger_id < look.first_ledger_id and _follows(cursor.mark_delete, place)
+    if is_gone and not wants.allow_gaps:
+        raise RequestRefused(
+            "CheckpointExpired",
+            f"messages that followed {place} on segment {segment_id} may be gone: what is left begins with ledger "
+            f"{look.first_ledger_id}; retention keeps what is acknowledged, and allowGaps goes on with what is left",
+        )
+
+
+def _follows(one: Position, other: Position) -> bool:
+    return (one.ledger_id, one.entry_id) > (other.ledger_id, other.entry_id)
+
+
+async def _move(ctx: OperationContext, segment: Segment, move: Move, wants: CursorRequest) -> None:
     """Move the cursor of one segment. One that is not there stays so: it may never have had one (R18)."""
-    topic, subscription = ctx.backend.segment_topic(ctx.topic, segment), operation.subscriptions[0]
-    match move_of(segment, operation.seek_to_ms):
-        case Move.TO_THE_END:
+    topic, subscription = ctx.backend.segment_topic(ctx.topic, segment), wants.subscription
+    match move, wants:
+        case Move.TO_THE_END, _:
             await ctx.backend.skip_all(topic, subscription)
-        case Move.TO_THE_BEGINNING:
+        case Move.TO_THE_BEGINNING, _:
             await ctx.backend.seek(topic, subscription, None)
-        case Move.TO_THE_TIME:
-            await ctx.backend.seek(topic, subscription, operation.seek_to_ms)
+        case Move.TO_THE_TIME, SeekRequest(_, to_ms):
+            await ctx.backend.seek(topic, subscription, to_ms)
+        case Move.BEHIND_THE_POSITION, RestoreRequest(_, positions):
+            await ctx.backend.move_behind(topic, subscription, positions[segment.segment_id])
 
 
 async def _end(ctx: OperationContext, operation: Operation, result: Result, message: str = "") -> None:
@@ -155,6 +195,20 @@ async def _is_found(ctx: OperationContext, subscription: str) -> bool:
     return any(await concurrently(found(segment) for segment in (layout.active if layout else ())))
 
 
-def _segments(ctx: OperationContext) -> list[Segment]:
+def _wants(operation: Operation) -> CursorRequest:
+    """What is asked for, from the journal."""
+    subscription = operation.subscriptions[0]
+    if operation.kind is OperationKind.RESTORE:
+        return RestoreRequest(subscription, operation.positions)
+    if operation.seek_to_ms is not None:
+        return SeekRequest(subscription, operation.seek_to_ms)
+    return SkipAllRequest(subscription)
+
+
+def _moves(ctx: OperationContext, wants: CursorRequest) -> list[tuple[Segment, Move]]:
+    """Where the cursors go, active segments first."""
     layout = ctx.store.state.layout
-    return [*layout.active, *layout.sealed] if layout else []
+    if layout is None:
+        return []
+    moves = moves_of(layout, wants)
+    return [(segment, moves[segment.segment_id]) for segment in (*layout.active, *layout.sealed)]

@@ -10,7 +10,7 @@ from scalable_topics.layout import TopicName
 from scalable_topics_operator.backends.admin import PulsarAdmin
 from scalable_topics_operator.backends.classic import ClassicBackend
 from scalable_topics_operator.operations.errors import BackendUnavailable, ClientsAttached, TopicMissing
-from scalable_topics_operator.operations.protocols import SegmentSetup
+from scalable_topics_operator.operations.protocols import MessagePosition, SegmentSetup
 
 from .conftest import record, segment_name
 from .plain_http import Clients, PlainHttp, eventually, topic_at
@@ -218,6 +218,54 @@ async def test_r18_moving_a_cursor_of_a_segment_without_messages(backend: Classi
     assert (await backend.look(segment)).cursors["billing"].backlog == 0
 
 
+@pytest.mark.parametrize("sealed", [False, True])
+async def test_r22_a_cursor_is_moved_behind_a_message(
+    backend: ClassicBackend, clients: Clients, segment: str, sealed: bool
+) -> None:
+    await clients.send(segment, *MESSAGES)
+    if sealed:
+        await backend.terminate(segment)
+    last = (await backend.look(segment)).last_confirmed
+    for entry_id in (2, -1, 5, last.entry_id, 0):
+        assert await backend.move_behind(segment, "billing", MessagePosition(last.ledger_id, entry_id))
+        left = last.entry_id - entry_id
+        assert (await backend.look(segment)).cursors["billing"].backlog == left, entry_id
+    assert await clients.receive_all(segment, "billing") == MESSAGES[1:]
+
+
+async def test_r22_a_cursor_is_moved_behind_a_message_of_a_batch(
+    backend: ClassicBackend, clients: Clients, segment: str
+) -> None:
+    producer = await clients.producer(
+        segment, batching_enabled=True, batching_max_messages=len(MESSAGES), batching_max_publish_delay_ms=10_000
+    )
+    for message in MESSAGES:
+        producer.send_async(message.encode(), lambda *_: None)
+    await asyncio.to_thread(producer.flush)
+    last = (await backend.look(segment)).last_confirmed
+    assert last.entry_id == 0, "all are in one entry"
+    for batch_index in (2, len(MESSAGES) - 1, 4):
+        position = MessagePosition(last.ledger_id, last.entry_id, batch_index)
+        assert await backend.move_behind(segment, "billing", position)
+        assert await clients.receive_all(segment, "billing") == MESSAGES[batch_index + 1 :]
+
+
+async def test_r22_what_was_trimmed_is_known_to_be_gone(
+    backend: ClassicBackend, plain: PlainHttp, clients: Clients, segment: str
+) -> None:
+    """Brokers move a cursor to what is left without a word."""
+    await clients.send(segment, *MESSAGES)
+    first = (await backend.look(segment)).last_confirmed
+    assert await backend.skip_all(segment, "billing")
+    await backend.unload(segment)
+    await clients.send(segment, "later")
+    await plain.do("POST", topic_at(segment, "trim"))
+    look = await eventually(lambda: backend.look(segment), lambda look: look.first_ledger_id > first.ledger_id)
+    assert look.entries == 1
+    assert await backend.move_behind(segment, "billing", MessagePosition(first.ledger_id, 2))
+    assert await clients.receive_all(segment, "billing") == ["later"]
+
+
 async def test_r18_moving_what_is_not_there_is_quiet_and_makes_nothing(
     backend: ClassicBackend, plain: PlainHttp, topic: TopicName, segment: str
 ) -> None:
@@ -226,13 +274,14 @@ async def test_r18_moving_what_is_not_there_is_quiet_and_makes_nothing(
             await backend.skip_all(name, subscription),
             await backend.seek(name, subscription, None),
             await backend.seek(name, subscription, 1_000),
+            await backend.move_behind(name, subscription, MessagePosition(1, 1)),
         ]
 
-    assert await move(segment, "nobody") == [False] * 3
+    assert await move(segment, "nobody") == [False] * 4
     assert await plain.get(topic_at(segment, "subscriptions")) == ["billing"]
     await backend.delete_segment(segment)
-    assert await move(segment, "billing") == [False] * 3
-    assert await move(segment_name(TopicName("team", "no-such-namespace", topic.local)), "billing") == [False] * 3
+    assert await move(segment, "billing") == [False] * 4
+    assert await move(segment_name(TopicName("team", "no-such-namespace", topic.local)), "billing") == [False] * 4
     assert await plain.get(f"persistent/{topic.pulsar_namespace}") == []
 
 

@@ -13,6 +13,8 @@ _MERGE = {"segments": [0, 1]}
 _REBUCKET = {"segment": 0, "buckets": 8}
 _SEEK = {"subscription": "billing", "timestamp": "2026-01-01T00:00:00Z"}
 _SKIP_ALL = {"subscription": "billing"}
+_POSITION = {"segment": 0, "ledgerId": 7, "entryId": 9}
+_RESTORE = {"subscription": "billing", "positions": [_POSITION]}
 
 
 def _spec(kind: str, **blocks: Any) -> dict[str, Any]:
@@ -29,6 +31,7 @@ _GOOD = [
     _spec("Migrate", migrate={}),
     _spec("Seek", seek=_SEEK),
     _spec("SkipAll", skipAll=_SKIP_ALL),
+    _spec("Restore", restore=_RESTORE),
 ]
 
 _TABLE.required("spec", "spec.scalableTopic", "spec.type")
@@ -45,6 +48,7 @@ for _kind, _block, _value in (
     ("Rebucket", "rebucket", _REBUCKET),
     ("Seek", "seek", _SEEK),
     ("SkipAll", "skipAll", _SKIP_ALL),
+    ("Restore", "restore", _RESTORE),
 ):
     _TABLE.rule(
         "spec",
@@ -60,7 +64,11 @@ for _kind, _block in (("Prune", "prune"), ("Migrate", "migrate")):
         [_spec("Split", split=_SPLIT, **{_block: {}})],
     )
 common_rows.object_name(_TABLE, "spec.scalableTopic")
-_TABLE.one_of("spec.type", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Seek", "SkipAll", accepted=["Split"])
+_TABLE.one_of(
+    "spec.type",
+    *("Split", "Merge", "Rebucket", "Migrate", "Prune", "Seek", "SkipAll", "Restore"),
+    accepted=["Split"],
+)
 
 _TABLE.rule(
     "spec.split",
@@ -84,7 +92,7 @@ _TABLE.unique("spec.prune.segments", [0, 1, 0])
 _TABLE.at_least("spec.prune.segments[]", 0)
 _TABLE.between("spec.ttlSecondsAfterFinished", 0, 31536000)
 
-for _block in ("seek", "skipAll"):
+for _block in ("seek", "skipAll", "restore"):
     _TABLE.required(f"spec.{_block}.subscription")
     common_rows.subscription_name(_TABLE, f"spec.{_block}.subscription")
 _TABLE.required("spec.seek.timestamp")
@@ -96,6 +104,16 @@ _TABLE.rule(
     ["1970-01-01T00:00:00Z", "2026-01-01T12:00:00.125+02:00"],
     ["1969-12-31T23:59:59Z"],
 )
+
+_POSITIONS, _MOST_WHOLE = "spec.restore.positions", 2**53 - 1
+_TABLE.required(_POSITIONS, *(f"{_POSITIONS}[].{name}" for name in ("segment", "ledgerId", "entryId")))
+_TABLE.fewest_entries(_POSITIONS, 1, [_POSITION])
+_TABLE.most_entries(_POSITIONS, 512, lambda number: {**_POSITION, "segment": number})
+_TABLE.unique(_POSITIONS, [_POSITION, {**_POSITION, "entryId": 10}], "segment")
+_TABLE.at_least(f"{_POSITIONS}[].segment", 0)
+_TABLE.between(f"{_POSITIONS}[].ledgerId", 0, _MOST_WHOLE)
+_TABLE.between(f"{_POSITIONS}[].entryId", -1, _MOST_WHOLE)
+_TABLE.between(f"{_POSITIONS}[].batchIndex", -1, _MOST_WHOLE)
 
 common_rows.conditions(_TABLE)
 _TABLE.one_of("status.phase", "Pending", "Running", "Succeeded", "Failed")

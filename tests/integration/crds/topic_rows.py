@@ -191,8 +191,11 @@ _TABLE.required(*(f"{_OPERATION}.{name}" for name in ("id", "kind", "step", "ter
 _TABLE.required(*(f"{_OPERATION}.request.{name}" for name in ("kind", "name", "uid")))
 _TABLE.required(*(f"{_OPERATION}.children[].{name}" for name in ("id", "range", "buckets")))
 _TABLE.one_of(
-    f"{_OPERATION}.kind", "Create", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Delete", "Seek", "SkipAll"
+    f"{_OPERATION}.kind",
+    *("Create", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Delete", "Seek", "SkipAll", "Restore"),
 )
+_TABLE.required(*(f"{_OPERATION}.positions[].{name}" for name in ("segment", "ledgerId", "entryId")))
+_TABLE.at_least(f"{_OPERATION}.positions[].segment", 0)
 _TABLE.one_of(f"{_OPERATION}.result", "Failed", "RolledBack")
 _TABLE.time(f"{_OPERATION}.startedAt")
 _TABLE.at_least(f"{_OPERATION}.children[].id", 0)

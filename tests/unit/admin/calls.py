@@ -26,6 +26,7 @@ from scalable_topics.admin import (
     SubscriptionType,
 )
 from scalable_topics.layout import SegmentLayout, TopicName, to_pip468
+from scalable_topics.sdk.checkpoint import Checkpoint, SegmentPosition
 from tests.unit.admin.gateway_in_test import Reply
 
 TOPIC = "topic://acme/shop/orders"
@@ -76,6 +77,13 @@ BILLING_VALUE = Subscription(
         (AssignedConsumer("one", "2026-01-01T00:00:00Z", (AssignedSegment(1, (0, 2)),), (2,)),),
     ),
 )
+CHECKPOINT = Checkpoint(TOPIC, "billing", {3: SegmentPosition(7, 9, 2), 1: SegmentPosition(5, -1)})
+CHECKPOINT_JSON = {
+    "positions": [
+        {"segment": 1, "ledgerId": 5, "entryId": -1, "batchIndex": -1},
+        {"segment": 3, "ledgerId": 7, "entryId": 9, "batchIndex": 2},
+    ]
+}
 _RATES = {"msgRateIn": 1.5, "byteRateIn": 10, "msgRateOut": 0, "byteRateOut": 0}
 STATS = {
     "topic": TOPIC,
@@ -346,6 +354,26 @@ CALLS = (
         _WITH_OPTIONS,
         _OPTIONS_QUERY,
         _BILLING_PATH,
+        reply=PLANNED,
+        result=_planned("billing"),
+    ),
+    Call(
+        "restore",
+        (CHECKPOINT,),
+        ("POST", f"{SUBSCRIPTION_URL}/restore"),
+        path=_BILLING_PATH,
+        body=CHECKPOINT_JSON,
+        reply=DONE,
+        result=_MADE_FOR_BILLING,
+    ),
+    Call(
+        "restore",
+        (CHECKPOINT,),
+        ("POST", f"{SUBSCRIPTION_URL}/restore"),
+        {"allow_gaps": True, **_WITH_OPTIONS},
+        {"allowGaps": ["true"], **_OPTIONS_QUERY},
+        _BILLING_PATH,
+        CHECKPOINT_JSON,
         reply=PLANNED,
         result=_planned("billing"),
     ),

@@ -188,6 +188,17 @@ SPECS: Mapping[str, tuple[Manifest, ...]] = {
         _operation("Migrate"),
         _operation("Seek", seek={"subscription": "billing", "timestamp": "2026-11-27T10:00:00Z"}),
         _operation("SkipAll", skipAll={"subscription": "billing"}),
+        _operation(
+            "Restore",
+            restore={
+                "subscription": "billing",
+                "positions": [
+                    {"segment": 3, "ledgerId": 7, "entryId": 9, "batchIndex": 2},
+                    {"segment": 4, "ledgerId": 8, "entryId": -1},
+                ],
+                "allowGaps": True,
+            },
+        ),
     ),
     "SegmentAutoScalePolicy": (
         _POLICY,

@@ -22,6 +22,7 @@ from scalable_topics_operator.controllers.consumer_sessions import ConsumerSessi
 from scalable_topics_operator.gateway.consumer_sessions import ConsumerSessionRoutes
 from scalable_topics_operator.gateway.parts import GatewayParts
 from scalable_topics_operator.gateway.route import Route, Who
+from scalable_topics_operator.gateway.subscription_routes import RESTORE
 from scalable_topics_operator.operations.errors import BackendError, TopicMissing
 from scalable_topics_operator.operations.journal import TopicState
 from scalable_topics_operator.operations.protocols import CursorLook, Position, SegmentLook, TopicBackend
@@ -162,6 +163,8 @@ def sample_path(route: Route) -> str:
 
 def sample_body(route: Route) -> Any:
     """A body for a route that takes one."""
+    if route.name == RESTORE.name:
+        return {"positions": [{"segment": 0, "ledgerId": 7, "entryId": 9}]}
     return {} if route.body is not None and route.who is Who.USER else None
 
 

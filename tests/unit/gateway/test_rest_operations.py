@@ -59,6 +59,45 @@ async def test_what_is_asked_becomes_an_object_of_the_callers(path: str, spec: d
         assert answer.headers["X-Scalable-Topics-Operation"] == f"shop/{made['metadata']['name']}"
 
 
+async def test_r22_a_checkpoint_is_restored() -> None:
+    positions = [
+        {"segment": 0, "ledgerId": 7, "entryId": 9},
+        {"segment": 1, "ledgerId": 8, "entryId": -1, "batchIndex": 3},
+    ]
+    async with rest_world() as world:
+        _ends(world.kubernetes, **SUCCEEDED)
+        answer = await world.ask("POST", f"{SUBSCRIPTION_URL}/restore?allowGaps=true", body={"positions": positions})
+        assert answer.status == 204
+        assert _spec(world) == {
+            "type": "Restore",
+            "restore": {
+                "subscription": "billing",
+                "positions": [{"batchIndex": -1, **one} for one in positions],
+                "allowGaps": True,
+            },
+        }
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (None, "the body: "),
+        ({"positions": []}, "positions: "),
+        ({"positions": [{"segment": 0, "ledgerId": "7", "entryId": 9}]}, "positions.0.ledgerId: "),
+        ({"positions": [{"segment": 0, "ledgerId": 7, "entryId": -2}]}, "positions.0.entryId: "),
+        ({"positions": [{"segment": 0, "ledgerId": 2**53, "entryId": 0}]}, "positions.0.ledgerId: "),
+        ({"positions": [{"segment": 0, "ledgerId": 7, "entryId": 9, "more": 1}]}, "positions.0.more: "),
+        ({"positions": [{"segment": 0, "ledgerId": 7, "entryId": 9}] * 2}, "names a segment twice"),
+    ],
+)
+async def test_what_is_no_checkpoint_is_refused_before_anything_is_made(body: Any, why: str) -> None:
+    async with rest_world() as world:
+        answer = await world.ask("POST", f"{SUBSCRIPTION_URL}/restore", body=body)
+        assert answer.status == 400
+        assert why in answer.reason
+        assert not world.kubernetes.all_of(SEGMENT_OPERATIONS)
+
+
 async def test_more_than_two_segments_are_merged_at_once() -> None:
     async with rest_world() as world:
         world.change_topic(created(4))

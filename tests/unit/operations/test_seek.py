@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalable_topics.layout import HashRange, Segment, SegmentState
+from scalable_topics_operator.operations.cursor_moves import Move, move_of
 from scalable_topics_operator.operations.journal import (
     Action,
     Operation,
@@ -19,7 +20,7 @@ from scalable_topics_operator.operations.journal import (
     read_state,
     write_state,
 )
-from scalable_topics_operator.operations.seek import Move, move_of
+from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from tests.unit.operations.builders import REQUEST, split_layout
 
@@ -80,11 +81,19 @@ def _operation(kind: OperationKind, seek_to_ms: int | None) -> Operation:
     )
 
 
-@pytest.mark.parametrize(("kind", "to_ms"), [(OperationKind.SEEK, 0), (OperationKind.SKIP_ALL, None)])
-def test_the_journal_and_the_history_tell_where_and_of_which_subscription(
-    kind: OperationKind, to_ms: int | None
-) -> None:
-    operation = _operation(kind, to_ms)
+@pytest.mark.parametrize(
+    "operation",
+    [
+        _operation(OperationKind.SEEK, 0),
+        _operation(OperationKind.SKIP_ALL, None),
+        replace(
+            _operation(OperationKind.RESTORE, None),
+            positions={2: MessagePosition(7, -1), 0: MessagePosition(5, 3, 11)},
+        ),
+    ],
+    ids=lambda operation: operation.kind,
+)
+def test_the_journal_and_the_history_tell_where_and_of_which_subscription(operation: Operation) -> None:
     action = operation.ended(Result.SUCCEEDED, at="2026-01-01T00:00:01Z", epoch=1)
     assert (operation.moves_cursors, action.subscription) == (True, "billing")
     state = TopicState(layout=split_layout(), operation=operation, actions=(action,))

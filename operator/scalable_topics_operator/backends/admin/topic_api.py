@@ -10,6 +10,7 @@ from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import subscription_path, topic_path
 from scalable_topics_operator.backends.admin.reasons import About, error_for, is_subscription_missing
 from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
+from scalable_topics_operator.operations.protocols import MessagePosition
 
 _ADMIN = "tenant admin"
 _CREATE = "tenant admin (creating topics)"
@@ -122,6 +123,21 @@ class TopicApi:
         position = {"ledgerId": -1, "entryId": -1}
         answer = await self._send_about_subscription(
             "reset-cursor", "POST", topic, subscription, "resetcursor", body=position, allow=frozenset({404})
+        )
+        return answer.status != 404
+
+    async def move_behind(self, topic: str, subscription: str, position: MessagePosition) -> bool:
+        """Move a cursor behind a message, which may be one of a batch; False if there is none. Disconnects its
+        consumers.
+        """
+        body = {
+            "ledgerId": position.ledger_id,
+            "entryId": position.entry_id,
+            "batchIndex": position.batch_index,
+            "excluded": True,
+        }
+        answer = await self._send_about_subscription(
+            "reset-cursor", "POST", topic, subscription, "resetcursor", body=body, allow=frozenset({404})
         )
         return answer.status != 404
 

@@ -27,6 +27,7 @@ from scalable_topics_operator.operations.protocols import (
     Claim,
     FoundSegment,
     Inheritance,
+    MessagePosition,
     NameState,
     Position,
     SegmentLook,
@@ -191,6 +192,13 @@ class ClassicBackend:
             if to_ms is None:
                 return await self._admin.topics.move_to_earliest(segment_topic, subscription)
             return await self._admin.topics.move_to_time(segment_topic, subscription, to_ms)
+        except (TopicMissing, NamespaceMissing):
+            return False
+
+    async def move_behind(self, segment_topic: str, subscription: str, position: MessagePosition) -> bool:
+        """Move one cursor behind a message; False if it or the topic is gone."""
+        try:
+            return await self._admin.topics.move_behind(segment_topic, subscription, position)
         except (TopicMissing, NamespaceMissing):
             return False
 
