@@ -302,3 +302,24 @@ async def test_r32_a_consumer_in_the_way_keeps_a_subscription_until_it_leaves() 
     await run.settle()
     assert "asked" not in body.state.subscriptions
     assert not any("asked" in topic.cursors for topic in world.segment_topics())
+
+
+async def test_r13_what_an_older_status_counts_as_not_announced_yet_is_not_taken_for_announced() -> None:
+    """Somebody restores the status from before an announcement: producers have seen it and hold no longer."""
+    run = Run(World())
+    world = run.world
+    body = world.declare(replace(INTENT, initial_segments=1))
+    await run.settle()
+    world.ask(body, SplitRequest(0))
+    for announcements in (1, 2):
+        world.plan = DyingAt("terminate")
+        while body.state.operation is None or body.state.operation.announcements < announcements:
+            await run.settle_once(body)
+    world.restore(body, 1)
+    assert body.state.operation is not None
+    assert (body.state.operation.step, body.state.operation.announcements) == (Step.SEALING, 1)
+    await run.settle()
+    await run.calm()
+    check_end(world)
+    assert body.state.layout is not None
+    assert len(body.state.layout.active) == 2

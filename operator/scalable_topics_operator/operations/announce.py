@@ -9,7 +9,12 @@ from scalable_topics.layout import Segment, incarnation_of
 from scalable_topics_operator.operations.context import Announced, OperationContext, concurrently
 from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
 from scalable_topics_operator.operations.journal import Operation, Step
-from scalable_topics_operator.operations.layout_message import layout_message, message_order, says_the_same
+from scalable_topics_operator.operations.layout_message import (
+    announcement_number,
+    layout_message,
+    message_order,
+    says_the_same,
+)
 
 _MS = 1000
 # The journal stays small; producers that do not listen are refused by the broker and lose nothing by it.
@@ -27,8 +32,7 @@ async def publish(ctx: OperationContext) -> None:
     if ctx.store.state.layout is None:
         return
     published = ctx.published
-    if published.message is None:
-        published.message = await ctx.backend.published_layout(ctx.topic)
+    await _published(ctx)
     message = _message(ctx)
     if published.message is not None and says_the_same(published.message, message):
         # A new leader has nothing to tell: failover writes nothing per topic (R5).
@@ -45,6 +49,13 @@ async def publish(ctx: OperationContext) -> None:
     published.message, published.behind = None, True
     await ctx.backend.publish_layout(ctx.topic, message)
     published.message, published.behind = message, False
+
+
+async def _published(ctx: OperationContext) -> str | None:
+    """What clients were told last; read once, by whoever has not published anything yet."""
+    if ctx.published.message is None:
+        ctx.published.message = await ctx.backend.published_layout(ctx.topic)
+    return ctx.published.message
 
 
 def is_announced(ctx: OperationContext, operation: Operation) -> bool:
@@ -65,7 +76,9 @@ async def announce(ctx: OperationContext, operation: Operation) -> Operation:
     Raises BackendError.
     """
     if _may_be_known(ctx, operation):
-        operation = replace(operation, announcements=operation.announcements + 1)
+        # A status that somebody has restored from a backup may count less than producers have seen.
+        seen = max(operation.announcements, announcement_number(await _published(ctx) or "", operation.id))
+        operation = replace(operation, announcements=seen + 1)
         await ctx.store.commit(replace(ctx.store.state, operation=operation))
     sent_at_seconds = ctx.clock.monotonic_seconds()
     ctx.published.announced = Announced(operation.id, operation.announcements, sent_at_seconds)

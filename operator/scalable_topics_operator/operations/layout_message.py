@@ -54,6 +54,16 @@ def message_order(message: str, uid: str) -> MessageOrder | None:
     return order if owner == uid else None
 
 
+def announcement_number(message: str, operation_id: str) -> int:
+    """Which announcement of an operation's seal a message is (R13); 0 for none."""
+    try:
+        found = json.loads(message)
+        is_of_it = found["announcement"]["operation"] == operation_id
+        return int(found["step"]) % _STEPS_PER_RESERVATION if is_of_it else 0
+    except (KeyError, TypeError, ValueError):
+        return 0
+
+
 def says_the_same(one: str, other: str) -> bool:
     """Whether two messages tell clients the same, whoever has published them."""
     # Most are equal to the letter, and one may describe hundreds of segments.

@@ -23,6 +23,7 @@ from scalable_topics.layout import (
 from scalable_topics_operator.operations.journal import Operation, OperationKind, Step, TopicState
 from scalable_topics_operator.operations.layout_message import (
     MessageOrder,
+    announcement_number,
     layout_message,
     message_order,
     message_step,
@@ -124,6 +125,19 @@ def test_r13_an_announced_seal_names_the_children(step: Step) -> None:
         ],
         "holdMs": _HOLD_MS,
     }
+
+
+@pytest.mark.parametrize("announcements", [1, 2, 700])
+def test_r13_a_message_tells_which_announcement_of_an_operation_it_is(announcements: int) -> None:
+    message = _message(_splitting(Step.SEALING, announcements))
+    assert announcement_number(message, "op-3") == announcements
+    assert announcement_number(message, "op-4") == 0
+
+
+@pytest.mark.parametrize("message", ["", "[]", "{}", '{"announcement": 1, "step": 2}'])
+def test_r13_other_messages_are_no_announcements(message: str) -> None:
+    assert announcement_number(message, "op-3") == 0
+    assert announcement_number(_message(_splitting(Step.CREATING, 1)), "op-3") == 0
 
 
 @pytest.mark.parametrize("step", [Step.CREATING, Step.ROLLING_BACK])
