@@ -160,6 +160,10 @@ show-two-brokers: $(ENVIRONMENT) ## The operator's whole suite on two brokers, a
 show-ordered: $(ENVIRONMENT) ## Twenty minutes of consumers that come, go and die under changes, dead leaders and brokers
 	$(LONG) tests/long/test_ordered_guarantee.py
 
+.PHONY: show-first-message
+show-first-message: $(ENVIRONMENT) ## How soon a stream consumer has its first message, and what moves for it
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_first_message.py
+
 .PHONY: show-guarantee
 show-guarantee: $(ENVIRONMENT) ## Ten minutes of traffic through layout changes: ordinary, roll-over, two brokers
 	$(LONG) tests/long/test_guarantee.py

@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import deciding, kernel, producing, segment_load, topics, watching
+from bench import deciding, kernel, producing, rebalancing, segment_load, topics, watching
 
 
 def main() -> int:
@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=10_000, help="watch sessions (default: %(default)s)")
     parser.add_argument(
         "--only",
-        choices=("kernel", "deciding", "topics", "producing", "watching", "pipeline"),
+        choices=("kernel", "deciding", "rebalancing", "topics", "producing", "watching", "pipeline"),
         help="one benchmark instead of all; pipeline takes minutes and runs only so",
     )
     arguments = parser.parse_args()
@@ -28,6 +28,8 @@ def main() -> int:
         print(kernel.report(arguments.rounds))
     if arguments.only in (None, "deciding"):
         print(deciding.report(arguments.rounds))
+    if arguments.only in (None, "rebalancing"):
+        print(rebalancing.report())
     if arguments.only in (None, "topics"):
         print(asyncio.run(topics.report(arguments.topics, arguments.rounds)))
     if arguments.only in (None, "producing"):
