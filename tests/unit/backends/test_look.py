@@ -29,6 +29,7 @@ INTERNAL: dict[str, Any] = {
     "lastConfirmedEntry": "40:4",
     "pendingAddEntriesCount": 2,
     "numberOfEntries": 5,
+    "ledgers": [{"ledgerId": 38, "entries": 3}, {"ledgerId": 40, "entries": 0}],
     "cursors": {
         "sub": {"markDeletePosition": "40:-1"},
         "reader-ada4835a6e": {"markDeletePosition": "40:-1"},
@@ -53,6 +54,7 @@ def test_a_segment_is_shown_as_the_broker_has_it() -> None:
     assert (look.pending_adds, look.entries, look.producers) == (2, 5, frozenset({"p"}))
     assert look.cursors["sub"].mark_delete == Position(40, -1)
     assert look.cursors["a/b c"].backlog == 2
+    assert look.first_ledger_id == 38
 
 
 @pytest.mark.parametrize("state", ["LedgerOpened", "ClosedLedger", "CreatingLedger", "Fenced", "None", None])
