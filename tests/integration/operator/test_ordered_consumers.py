@@ -11,18 +11,17 @@ from pathlib import Path
 import aiohttp
 import pulsar
 import pytest
-import yaml
 
 from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics.sdk import Checkpoint, CheckpointConsumer, Client, GatewayOptions
-from scalable_topics_operator.cluster.kube_client import KubeClient, Resource
+from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 from scalable_topics_operator.cluster.reviews import request_token
 from scalable_topics_operator.cluster.shards import shard_of
 from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
 from tests.support import manifests
 from tests.support.callers import make_caller
-from tests.support.examples import EXAMPLES, run_example
+from tests.support.examples import apply_example, run_example
 from tests.support.keyed_traffic import KeyedTraffic
 from tests.support.ordered_reading import OrderedReading
 from tests.support.pulsar_view import PulsarView
@@ -228,11 +227,7 @@ async def test_the_example_of_checkpoints_goes_on_from_its_state(
 
 async def test_the_deployment_of_the_example_is_taken_and_gives_just_the_right(two: Replicas) -> None:
     kube, namespace = two.world.kube, two.world.namespace
-    documents = [one for one in yaml.safe_load_all((EXAMPLES / "consumers.yaml").read_text()) if one]
-    for document in documents:
-        group, _, version = document["apiVersion"].rpartition("/")
-        resource = Resource(group, version, document["kind"].lower() + "s", document["kind"])
-        await kube.create(resource, namespace, document)
+    await apply_example(kube, namespace, "consumers.yaml")
     _, token, _, other = await _topic(two)
     token = await request_token(kube, namespace, "billing", 600)
     path = f"/admin/v2/scalable/{two.world.pulsar_namespace}/orders"
