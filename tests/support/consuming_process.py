@@ -1,7 +1,7 @@
 """Runs as a process: one consumer, which can be killed, and a log of all it received and acknowledged.
 
 `consuming_process.py KIND SERVICE_URL TOKEN_FILE GATEWAY_URL GATEWAY_TOKEN_FILE TOPIC SUBSCRIPTION NAME LOG_FILE`, with
-KIND `stream` or `queue`. SIGTERM has it leave properly. See `tests.support.consumption` for the log.
+KIND `stream`, `queue` or `checkpoint`. SIGTERM has it leave properly. See `tests.support.consumption` for the log.
 """
 
 from __future__ import annotations
@@ -9,43 +9,100 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
 import pulsar
 
-from scalable_topics.sdk import Client, GatewayOptions
-from tests.support.consumption import Kind, acknowledged_line, received_line
+from scalable_topics.sdk import (
+    CheckpointConsumer,
+    Client,
+    GatewayOptions,
+    QueueConsumer,
+    ReceivedMessage,
+    StreamConsumer,
+)
+from tests.support.consumption import Kind, acknowledged_line, committed_line, received_line
 
 _AT_ONCE = 50
 _WAIT_SECONDS = 0.5
+_COMMIT_SECONDS = 1.0
 _EARLIEST = pulsar.InitialPosition.Earliest
 
 
-async def _consume(kind: Kind, client: Client, topic: str, subscription: str, name: str, log: TextIO) -> None:
-    stopping = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
-    if kind is Kind.STREAM:
-        stream = await client.stream_consumer(topic, subscription, consumer_name=name, initial_position=_EARLIEST)
-        receive_many = stream.receive_many
-    else:
-        queue = await client.queue_consumer(topic, subscription, initial_position=_EARLIEST)
-        receive_many = queue.receive_many  # type: ignore[assignment]
+class _Log:
+    """Writes at once: nothing is acknowledged that is not on record."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def received(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Messages have come."""
+        for message in messages:
+            where = message.message_id
+            place = (where.ledger_id, where.entry_id, where.batch_index)
+            self._file.write(received_line(message.data, message.segment_id, place))
+        self._file.flush()
+
+    def write(self, line: str) -> None:
+        """Anything else."""
+        self._file.write(line)
+        self._file.flush()
+
+
+async def _consume_stream(consumer: StreamConsumer, log: _Log, stopping: asyncio.Event) -> None:
     while not stopping.is_set():
         try:
-            messages = await receive_many(_AT_ONCE, _WAIT_SECONDS)
+            messages = await consumer.receive_many(_AT_ONCE, _WAIT_SECONDS)
         except TimeoutError:
             continue
-        for message in messages:
-            log.write(received_line(message.data, message.segment_id))
-        # Nothing is acknowledged that is not on record.
-        log.flush()
-        if kind is Kind.STREAM:
-            await stream.acknowledge_cumulative(messages[-1])
-        else:
-            await queue.acknowledge_many(messages)
+        log.received(messages)
         log.write(acknowledged_line(len(messages)))
-        log.flush()
+        await consumer.acknowledge_cumulative(messages[-1])
+
+
+async def _consume_queue(consumer: QueueConsumer, log: _Log, stopping: asyncio.Event) -> None:
+    while not stopping.is_set():
+        try:
+            messages = await consumer.receive_many(_AT_ONCE, _WAIT_SECONDS)
+        except TimeoutError:
+            continue
+        log.received(messages)
+        log.write(acknowledged_line(len(messages)))
+        await consumer.acknowledge_many(messages)
+
+
+async def _consume_checkpoints(consumer: CheckpointConsumer, log: _Log, stopping: asyncio.Event) -> None:
+    committed_at = time.monotonic()
+    while not stopping.is_set():
+        with suppress(TimeoutError):
+            log.received(await consumer.receive_many(_AT_ONCE, _WAIT_SECONDS))
+        if time.monotonic() - committed_at >= _COMMIT_SECONDS:
+            await _commit(consumer, log)
+            committed_at = time.monotonic()
+    await _commit(consumer, log)
+
+
+async def _commit(consumer: CheckpointConsumer, log: _Log) -> None:
+    checkpoint = consumer.checkpoint()
+    log.write(committed_line(checkpoint.positions))
+    await consumer.commit(checkpoint)
+
+
+async def _consume(kind: Kind, client: Client, topic: str, subscription: str, name: str, log: _Log) -> None:
+    stopping = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    options = {"consumer_name": name, "initial_position": _EARLIEST}
+    match kind:
+        case Kind.STREAM:
+            await _consume_stream(await client.stream_consumer(topic, subscription, **options), log, stopping)
+        case Kind.QUEUE:
+            await _consume_queue(await client.queue_consumer(topic, subscription, **options), log, stopping)
+        case Kind.CHECKPOINT:
+            await _consume_checkpoints(await client.checkpoint_consumer(topic, subscription, **options), log, stopping)
 
 
 async def run(arguments: list[str]) -> None:
@@ -53,10 +110,10 @@ async def run(arguments: list[str]) -> None:
     kind, service_url, token_file, gateway_url, gateway_token_file, topic, subscription, name, log_file = arguments
     token = await asyncio.to_thread(Path(token_file).read_text)
     gateway = GatewayOptions(gateway_url, token_file=gateway_token_file)
-    log = await asyncio.to_thread(open, log_file, "a")
-    with log:
+    file = await asyncio.to_thread(open, log_file, "a")
+    with file:
         async with Client(service_url, pulsar.AuthenticationToken(token), gateway=gateway) as client:
-            await _consume(Kind(kind), client, topic, subscription, name, log)
+            await _consume(Kind(kind), client, topic, subscription, name, _Log(file))
 
 
 if __name__ == "__main__":
