@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_FOLDER = Path(__file__).parents[2] / "docs" / "evidence"
+_ROOT = Path(__file__).parents[2]
+_FOLDER = _ROOT / "docs" / "evidence"
+_GIT_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -44,8 +47,8 @@ class Evidence:
         lines = [
             f"# {self.title}",
             "",
-            f"Made by `{self.command}` on {time.strftime('%Y-%m-%d', time.gmtime())} in {seconds / 60:.0f} min, on "
-            f"{os.cpu_count()} cores ({platform.system()} {platform.machine()}, Python {platform.python_version()}) "
+            f"Made by `{self.command}`{_commit()} on {time.strftime('%Y-%m-%d', time.gmtime())} in "
+            f"{seconds / 60:.0f} min, on {os.cpu_count()} cores ({platform.system()} {platform.machine()}, Python {platform.python_version()}) "
             f"that also ran the servers; load average {os.getloadavg()[2]:.1f} over the last 15 min, so that times are "
             "those of a shared machine where it exceeds the cores. Do not edit: run it again.",
         ]
@@ -54,6 +57,23 @@ class Evidence:
         _FOLDER.mkdir(parents=True, exist_ok=True)
         (_FOLDER / self.file).write_text("\n".join(lines) + "\n")
         return True
+
+
+def _commit() -> str:
+    """Which commit was run, for the page; nothing where that is not known."""
+    try:
+        commit = _git("rev-parse", "--short=12", "HEAD")
+        is_changed = bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/evidence"))
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return f" at commit {commit}{' with changes' if is_changed else ''}"
+
+
+def _git(*arguments: str) -> str:
+    found = subprocess.run(
+        ["git", *arguments], cwd=_ROOT, capture_output=True, text=True, check=True, timeout=_GIT_SECONDS
+    )
+    return found.stdout.strip()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
