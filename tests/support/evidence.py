@@ -48,7 +48,8 @@ class Evidence:
             f"# {self.title}",
             "",
             f"Made by `{self.command}`{_commit()} on {time.strftime('%Y-%m-%d', time.gmtime())} in "
-            f"{seconds / 60:.0f} min, on {os.cpu_count()} cores ({platform.system()} {platform.machine()}, Python {platform.python_version()}) "
+            f"{seconds / 60:.0f} min, on {os.cpu_count()} cores ({platform.system()} {platform.machine()}, "
+            f"Python {platform.python_version()}) "
             f"that also ran the servers; load average {os.getloadavg()[2]:.1f} over the last 15 min, so that times are "
             "those of a shared machine where it exceeds the cores. Do not edit: run it again.",
         ]

@@ -26,7 +26,8 @@ class CheckpointConsumer(CoordinatedConsumer):
         return self.subscription
 
     def checkpoint(self) -> Checkpoint:
-        """Where this consumer stands on the segments it reads.
+        """Where this consumer stands on the segments it reads, and on those that it is about to give back, which may be
+        committed for `handover_seconds`.
 
         `scalable_topics.admin.AdminClient.restore` goes back to it, or on to it.
 

@@ -90,6 +90,10 @@ class Deliveries(Generic[H]):
         """Where the last message delivered of a held segment is; empty if there is none."""
         return self._last_place[holding]
 
+    def places(self) -> dict[H, Place]:
+        """Where the last message delivered of each held segment is; empty if there is none."""
+        return dict(self._last_place)
+
     def give_back(self, holding: H) -> None:
         """Be done with a segment: nothing of it is delivered or acknowledged any more."""
         self._last_place.pop(holding, None)

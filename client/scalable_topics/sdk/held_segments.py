@@ -84,9 +84,9 @@ class HeldSegments:
         return held if held is not None and held.going is None else None
 
     @property
-    def consumers(self) -> list[SegmentConsumer]:
-        """Of all, those included that are about to be given back and may still be acknowledged."""
-        return [held.consumer for held in self._held.values()]
+    def every(self) -> list[HeldSegment]:
+        """All, those included that are about to be given back and may still be acknowledged."""
+        return list(self._held.values())
 
     @property
     def ids(self) -> tuple[int, ...]:

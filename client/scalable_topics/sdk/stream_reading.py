@@ -100,19 +100,22 @@ class StreamReading:
 
     def acknowledge_to(self, places: Mapping[int, Place]) -> None:
         """Acknowledge segments up to places; those that are not held are left alone."""
-        for consumer in self.held.consumers:
-            place = places.get(consumer.segment_id)
-            position = None if place is None else self._deliveries.acknowledge_to(consumer, place)
+        for held in self.held.every:
+            place = places.get(held.segment.segment_id)
+            position = None if place is None else self._deliveries.acknowledge_to(held.consumer, place)
             if position is not None:
-                self._acknowledge(consumer, position)
+                self._acknowledge(held.consumer, position)
 
     def places(self) -> dict[int, Place]:
-        """Up to where each segment that is read has been delivered; where nothing of it was, up to where the group had
-        committed it before. Segments of which not even that is known are left out.
+        """Up to where each segment has been delivered; where nothing of it was, up to where the group had committed it
+        before. Segments of which not even that is known are left out. Those that are about to be given back are among
+        them: what was received of them last could not be committed else.
         """
+        delivered = self._deliveries.places()
         found = {
-            held.segment.segment_id: self._deliveries.last_place(held.consumer) or held.segment.start or ()
-            for held in self.held
+            held.segment.segment_id: delivered[held.consumer] or held.segment.start or ()
+            for held in self.held.every
+            if held.consumer in delivered
         }
         return {segment_id: place for segment_id, place in found.items() if place}
 

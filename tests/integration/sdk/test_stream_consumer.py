@@ -14,6 +14,7 @@ import pytest
 from dev.access import PulsarAccess
 from scalable_topics.layout import key_hash, segment_hash
 from scalable_topics.sdk import (
+    CheckpointConsumer,
     Client,
     ClientError,
     ClosedError,
@@ -81,7 +82,7 @@ def numbers_of(messages: list[StreamMessage]) -> list[int]:
     return [int(message.data) for message in messages]
 
 
-async def nothing_comes(consumer: StreamConsumer, seconds: float = 1.5) -> None:
+async def nothing_comes(consumer: StreamConsumer | CheckpointConsumer, seconds: float = 1.5) -> None:
     """Nothing is delivered for a while."""
     try:
         message = await consumer.receive(seconds)
@@ -100,7 +101,9 @@ async def until_backlog(view: PulsarView, leader: ScriptedLeader, subscription: 
     await eventually(backlog, lambda found: found == wanted, what=f"the backlog is {wanted}")
 
 
-async def until_segments(consumer: StreamConsumer, holds: Callable[[tuple[int, ...]], bool], what: str) -> None:
+async def until_segments(
+    consumer: StreamConsumer | CheckpointConsumer, holds: Callable[[tuple[int, ...]], bool], what: str
+) -> None:
     """Wait until it reads certain segments."""
 
     async def ids() -> tuple[int, ...]:
@@ -335,6 +338,40 @@ async def test_what_is_acknowledged_in_time_does_not_come_again_after_a_hand_ove
             assert stored[: len(moved)] == moved
             assert numbers_of(await receive(second, len(stored) - len(moved))) == stored[len(moved) :]
             await nothing_comes(second, 0.5)
+
+
+async def test_R22_a_checkpoint_covers_what_is_about_to_be_given_back(
+    lead: MakeLeader, coordinate: MakeCoordinator, connect: Connect
+) -> None:
+    """What is committed in time does not come again after a hand-over, nor does the hand-over wait for more."""
+    leader = await lead(segments=2, subscriptions=["g"])
+    client = connect(await coordinate(leader))
+    await send_numbers(client, leader, range(40), batching=False)
+    async with await client.checkpoint_consumer(
+        str(leader.topic), "g", handover_seconds=20, consumer_name="a"
+    ) as first:
+        messages = [await first.receive(TIMEOUT_SECONDS) for _ in range(40)]
+        places = first.checkpoint().positions
+        assert set(places) == {each.segment_id for each in messages} == {0, 1}
+        async with await client.checkpoint_consumer(str(leader.topic), "g", consumer_name="b") as second:
+            await until_segments(first, lambda ids: len(ids) == 1, "one is given back")
+            (kept,) = first.segment_ids
+            checkpoint = first.checkpoint()
+            assert checkpoint.positions == places
+            await first.commit(checkpoint)
+            async with asyncio.timeout(10):
+                await until_segments(second, lambda ids: ids == (1 - kept,), "the other has it")
+            await nothing_comes(second)
+            await eventually_positions(first, {kept})
+
+
+async def eventually_positions(consumer: CheckpointConsumer, wanted: set[int]) -> None:
+    """Wait until a checkpoint names these segments."""
+
+    async def segment_ids() -> set[int]:
+        return set(consumer.checkpoint().positions)
+
+    await eventually(segment_ids, lambda found: found == wanted, what=f"a checkpoint names segments {wanted}")
 
 
 async def test_what_is_not_acknowledged_in_time_goes_to_the_next_owner(

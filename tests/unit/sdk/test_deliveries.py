@@ -113,3 +113,6 @@ def test_R24_it_agrees_with_a_list_of_everything(steps: list[tuple[str, int]]) -
                 reached[holdings[pick % 3]] = -1
         for each in holdings:
             assert deliveries.is_settled(each) == (reached[each] == next_entry[each] - 1)
+        assert deliveries.places() == {
+            each: (1, next_entry[each] - 1, -1) if next_entry[each] else () for each in holdings
+        }
