@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import statistics
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -69,6 +70,7 @@ class _Story:
     """What has happened, for people, and what acknowledgements dead brokers may have forgotten."""
 
     happened: Counter[str] = field(default_factory=Counter)
+    change_seconds: list[float] = field(default_factory=list)
     forgotten: list[Forgotten] = field(default_factory=list)
 
 
@@ -81,12 +83,13 @@ class _Sender:
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Send at a steady pace until told to stop, then wait for the outcomes."""
-        number = 0
+        number, due = 0, time.monotonic()
         while not stopping.is_set():
             message = Numbered(self._producer.name, f"key-{number % _KEYS}", number // _KEYS)
             self.sent.append((message, await self._producer.submit(message.payload(), key=message.key)))  # type: ignore[arg-type]
             number += 1
-            await asyncio.sleep(1 / _PER_SECOND)
+            due += 1 / _PER_SECOND
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
         await self._producer.flush()
 
     def acknowledged(self) -> list[Numbered]:
@@ -221,7 +224,9 @@ async def _repeat(seconds: float, act: Callable[[], Awaitable[None]], stopping: 
 
 async def _change_layout(world: World, random: Random, story: _Story) -> None:
     wanted = next_change(await world.layout("orders"), random)
+    began = time.monotonic()
     body = await world.operate("orders", wanted.kind, within_seconds=180, **wanted.block)
+    story.change_seconds.append(time.monotonic() - began)
     story.happened[f"{wanted.kind} {phase(body)}"] += 1
     await world.delete(SEGMENT_OPERATIONS, body["metadata"]["name"])
 
@@ -296,6 +301,9 @@ def _told(
         f"{_PRODUCERS} producers of {_PER_SECOND:.0f} messages a second over {_KEYS} keys each; {most} consumers, each "
         f"in a process; three replicas behind one address, two brokers; seed {_SEED}, {_SECONDS:.0f} s.",
         *(f"- {count} times: {what}" for what, count in sorted(story.happened.items())),
+        f"- a change of the layout was asked for every {_CHANGE_SECONDS:.0f} s, or as soon as the one before had "
+        f"ended; half of them took at most {statistics.median(story.change_seconds):.1f} s, all at most "
+        f"{max(story.change_seconds):.1f} s",
         *(
             f"- {kind} consumers: " + ", ".join(f"{count} {what}" for what, count in sorted(crowd.happened.items()))
             for kind, crowd in crowds.items()
