@@ -255,7 +255,7 @@ async def _kill_broker(bench: OwnBench, story: _Story) -> None:
     began_ns = time.monotonic_ns()
     await bench.broker_dies(1, _BROKER_DEAD_SECONDS)
     served_ns = time.monotonic_ns() + _AGAIN_SERVED_SECONDS * _NS
-    story.forgotten.append(Forgotten(began_ns - _POSITIONS_SECONDS * _NS, served_ns))
+    story.forgotten.append(Forgotten(began_ns - _POSITIONS_SECONDS * _NS, served_ns, began_ns))
 
 
 async def _renew_token(world: World, file: Path) -> None:

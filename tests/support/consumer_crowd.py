@@ -122,7 +122,7 @@ class Crowd:
         now_ns = time.monotonic_ns()
         one.process.kill()
         one.process.wait()
-        self.forgotten.append(Forgotten(now_ns - _KEPT_BACK_NS, time.monotonic_ns(), one.log.stem))
+        self.forgotten.append(Forgotten(now_ns - _KEPT_BACK_NS, time.monotonic_ns(), now_ns, one.log.stem))
 
 
 def _said(one: _Consumer) -> str:

@@ -21,16 +21,24 @@ class Forgotten:
     Args:
         begin_ns: those from then,
         end_ns: to then.
+        died_ns: when whoever had them died; nothing was lost before.
         consumer: name of the log of the only one whose they are; empty for everybody's.
     """
 
     begin_ns: int
     end_ns: int
+    died_ns: int
     consumer: str = ""
 
-    def covers(self, receipt: Receipt, at_ns: int) -> bool:
-        """Whether the acknowledgement of a receipt, given at that time, is one of them."""
-        return self.begin_ns <= at_ns <= self.end_ns and self.consumer in ("", receipt.consumer)
+    def excuses(self, acknowledged: Receipt, again_ns: int) -> bool:
+        """Whether a message that was acknowledged may come again at that time."""
+        at_ns = acknowledged.acknowledged_at_ns
+        return (
+            at_ns is not None
+            and self.begin_ns <= at_ns <= self.end_ns
+            and again_ns >= self.died_ns
+            and self.consumer in ("", acknowledged.consumer)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,7 @@ def judge_ordered(
         if before:
             again += 1
             acknowledged = [one for one in before if _is_acknowledged(one, receipt.at_ns - _UNDER_WAY_NS)]
-            counting = [one for one in acknowledged if not _is_forgotten(one, forgotten)]
+            counting = [one for one in acknowledged if not any(each.excuses(one, receipt.at_ns) for each in forgotten)]
             if counting:
                 since_ns = min(one.acknowledged_at_ns or 0 for one in counting)
                 repeated.append((receipt, (receipt.at_ns - since_ns) / _NS))
@@ -110,7 +118,3 @@ def _lost(stored: Iterable[Numbered], receipts: Iterable[Receipt]) -> list[Numbe
 
 def _is_acknowledged(receipt: Receipt, at_ns: int) -> bool:
     return receipt.acknowledged_at_ns is not None and receipt.acknowledged_at_ns < at_ns
-
-
-def _is_forgotten(receipt: Receipt, forgotten: Sequence[Forgotten]) -> bool:
-    return any(one.covers(receipt, receipt.acknowledged_at_ns or 0) for one in forgotten)

@@ -91,15 +91,20 @@ def test_acknowledged_the_second_time_it_may_not_come_a_third_time() -> None:
 
 def test_what_may_be_forgotten_may_come_again() -> None:
     again = [*GOOD, _receipt(2, 10, 11, consumer="a")]
-    judgement = judge_ordered(ALL, again, [Forgotten(3 * _S, 5 * _S)])
+    judgement = judge_ordered(ALL, again, [Forgotten(3 * _S, 5 * _S, 5 * _S)])
     assert not judgement
     assert (judgement.again, judgement.forgiven) == (1, 1)
 
 
 @pytest.mark.parametrize(
     "forgotten",
-    [Forgotten(5 * _S, 9 * _S), Forgotten(1 * _S, 3 * _S), Forgotten(3 * _S, 5 * _S, "a")],
-    ids=["acknowledged before", "acknowledged after", "by another consumer"],
+    [
+        Forgotten(5 * _S, 9 * _S, 9 * _S),
+        Forgotten(1 * _S, 3 * _S, 3 * _S),
+        Forgotten(3 * _S, 15 * _S, 11 * _S),
+        Forgotten(3 * _S, 5 * _S, 5 * _S, "a"),
+    ],
+    ids=["acknowledged before", "acknowledged after", "nobody was dead yet", "by another consumer"],
 )
 def test_nothing_else_may(forgotten: Forgotten) -> None:
     again = [*GOOD, _receipt(2, 10, 11, consumer="a")]
@@ -109,7 +114,7 @@ def test_nothing_else_may(forgotten: Forgotten) -> None:
 def test_what_was_forgotten_once_is_acknowledged_again() -> None:
     """The second acknowledgement counts, whatever became of the first."""
     again = [*GOOD, _receipt(2, 10, 11, consumer="a"), _receipt(2, 14, 15, consumer="b")]
-    judgement = judge_ordered(ALL, again, [Forgotten(3 * _S, 5 * _S)])
+    judgement = judge_ordered(ALL, again, [Forgotten(3 * _S, 5 * _S, 5 * _S)])
     assert [seconds for _, seconds in judgement.repeated] == [3.0]
 
 
