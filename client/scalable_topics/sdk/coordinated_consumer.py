@@ -137,7 +137,8 @@ class CoordinatedConsumer:
     async def close(self) -> None:
         """Detach from all segments and leave; what was not acknowledged goes to other consumers of the subscription.
 
-        Takes as long as brokers take to detach, at most the operation timeout, and 5 seconds at most to leave.
+        Takes as long as brokers take to detach, at most the operation timeout, 5 seconds at most for a connection to
+        send acknowledgements by, and 5 seconds at most to leave.
         """
         if self._is_closed:
             return

@@ -157,7 +157,11 @@ class QueueConsumer:
             consumer.negative_acknowledge(position)
 
     async def close(self) -> None:
-        """Detach from all segments; what was not acknowledged goes to other consumers of the subscription."""
+        """Detach from all segments; what was not acknowledged goes to other consumers of the subscription.
+
+        Takes as long as brokers take to detach, at most the operation timeout, and 5 seconds at most for a connection
+        to send acknowledgements by.
+        """
         if self._is_closed:
             return
         self._is_closed = True

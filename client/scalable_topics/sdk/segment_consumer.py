@@ -24,6 +24,8 @@ _MOST_BUSY_PAUSE_SECONDS = 1.0
 _RECONNECT_LOOK_SECONDS = 0.1
 # pulsar-client still drops acknowledgements that it gets while it attaches anew.
 _CONNECTED_LOOKS = 3
+# A bundle of topics that moves to another broker is served again within about as long.
+_LAST_ACKNOWLEDGEMENTS_SECONDS = 5.0
 
 Received = tuple["SegmentConsumer", pulsar.Message]
 Listener: TypeAlias = Callable[[Any, pulsar.Message], None]
@@ -165,10 +167,13 @@ class SegmentConsumer:
         self._is_stopped = True
 
     async def close(self) -> None:
-        """Detach; acknowledgements are sent before. An attachment under way comes to its end first: it never returns if
-        its pulsar-client is closed meanwhile.
+        """Detach; acknowledgements are sent before, and those that wait for a connection are waited for, 5 seconds at
+        most. An attachment under way comes to its end first: it never returns if its pulsar-client is closed meanwhile.
         """
-        self._is_stopped = self._is_closed = True
+        self._is_stopped = True
+        if self._sending is not None:
+            await asyncio.wait({self._sending}, timeout=_LAST_ACKNOWLEDGEMENTS_SECONDS)
+        self._is_closed = True
         background = [task for task in (self._attaching, self._sending) if task is not None]
         for task in background:
             task.cancel()

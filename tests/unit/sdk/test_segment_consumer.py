@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.segment_consumer import Received, SegmentConsumer
@@ -107,6 +109,48 @@ async def test_R24_without_a_connection_only_the_last_cumulative_acknowledgement
     await asyncio.wait_for(consumer.acknowledgements_sent(), TIMEOUT_SECONDS)
     assert pulsar.attached.acknowledged == [("all up to", 1), ("all up to", 3)]
     await consumer.close()
+    threads.close()
+
+
+@pytest.mark.parametrize("is_cumulative", [True, False], ids=["cumulative", "one by one"])
+async def test_closing_without_a_connection_waits_for_one_to_acknowledge(is_cumulative: bool) -> None:
+    """What was acknowledged would come again to somebody else."""
+    pulsar = Pulsar(lambda *_: None)
+    consumer, _, threads = make(pulsar, is_cumulative=is_cumulative)
+    await consumer.attach()
+    pulsar.attached.connected = False
+    consumer.acknowledge(1)
+    closing = asyncio.create_task(consumer.close())
+    await asyncio.sleep(0)
+    assert consumer.is_stopped
+    assert not pulsar.attached.closed
+    pulsar.attached.connected = True
+    await asyncio.wait_for(closing, TIMEOUT_SECONDS)
+    assert pulsar.attached.acknowledged == [("all up to", 1) if is_cumulative else 1]
+    assert pulsar.attached.closed == 1
+    threads.close()
+
+
+async def test_closing_right_after_attaching_anew_still_acknowledges() -> None:
+    pulsar = Pulsar(lambda *_: None)
+    consumer, _, threads = make(pulsar, is_cumulative=True)
+    await consumer.attach()
+    consumer.acknowledge(1)
+    consumer.attach_anew()
+    await asyncio.wait_for(consumer.close(), TIMEOUT_SECONDS)
+    assert pulsar.attached.acknowledged == [("all up to", 1)]
+    threads.close()
+
+
+async def test_closing_does_not_wait_for_a_connection_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scalable_topics.sdk.segment_consumer._LAST_ACKNOWLEDGEMENTS_SECONDS", 0.05)
+    pulsar = Pulsar(lambda *_: None)
+    consumer, _, threads = make(pulsar, is_cumulative=True)
+    await consumer.attach()
+    pulsar.attached.connected = False
+    consumer.acknowledge(1)
+    await asyncio.wait_for(consumer.close(), TIMEOUT_SECONDS)
+    assert pulsar.attached.closed == 1
     threads.close()
 
 
