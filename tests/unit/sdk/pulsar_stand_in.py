@@ -26,10 +26,13 @@ class Attached:
         return self.connected
 
     def acknowledge(self, position: Any) -> None:
-        self.acknowledged.append(position)
+        # As pulsar-client does, it forgets what it gets without a connection.
+        if self.connected:
+            self.acknowledged.append(position)
 
     def acknowledge_cumulative(self, position: Any) -> None:
-        self.acknowledged.append(("all up to", position))
+        if self.connected:
+            self.acknowledged.append(("all up to", position))
 
     def close(self) -> None:
         self.closed += 1

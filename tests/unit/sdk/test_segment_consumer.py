@@ -121,13 +121,14 @@ async def test_closing_without_a_connection_waits_for_one_to_acknowledge(is_cumu
     pulsar.attached.connected = False
     consumer.acknowledge(1)
     closing = asyncio.create_task(consumer.close())
-    await asyncio.sleep(0)
+    await asyncio.wait({closing}, timeout=0.2)
     assert consumer.is_stopped
-    assert not pulsar.attached.closed
+    assert (pulsar.attached.closed, pulsar.attached.acknowledged) == (0, [])
     pulsar.attached.connected = True
     await asyncio.wait_for(closing, TIMEOUT_SECONDS)
     assert pulsar.attached.acknowledged == [("all up to", 1) if is_cumulative else 1]
-    assert pulsar.attached.closed == 1
+    closed: int = pulsar.attached.closed
+    assert closed == 1
     threads.close()
 
 
@@ -138,6 +139,7 @@ async def test_closing_right_after_attaching_anew_still_acknowledges() -> None:
     consumer.acknowledge(1)
     consumer.attach_anew()
     await asyncio.wait_for(consumer.close(), TIMEOUT_SECONDS)
+    assert len(pulsar.before) == 1
     assert pulsar.attached.acknowledged == [("all up to", 1)]
     threads.close()
 
