@@ -43,7 +43,7 @@ from tests.support.world import World, phase
 
 _SECONDS = float(os.environ.get("ORDERED_SECONDS", "1200"))
 _SEED = int(os.environ.get("ORDERED_SEED", "9"))
-_PRODUCERS, _PER_SECOND, _KEYS = 8, 40.0, 20
+_PRODUCERS, _PER_SECOND, _KEYS = 8, 25.0, 20
 _MOST = {Kind.STREAM: 6, Kind.QUEUE: 4, Kind.CHECKPOINT: 2}
 # How often something happens to one of a kind.
 _CROWD_SECONDS = {Kind.STREAM: 6.0, Kind.QUEUE: 12.0, Kind.CHECKPOINT: 15.0}
