@@ -32,6 +32,7 @@ _REREAD = "a status write that another write was faster than reads the object ag
 # Needed, and not in every run: why, and what is tried where.
 SELDOM: dict[Right, str] = {
     ("scalabletopics.io", "scalabletopicconnections", "get"): _REREAD,
+    ("scalabletopics.io", "scalabletopicsubscriptions", "get"): _REREAD,
     ("scalabletopics.io", "segmentautoscalepolicies", "get"): _REREAD,
     ("scalabletopics.io", "segmentoperations", "get"): _REREAD,
     ("", "configmaps", "patch"): "thresholds that change, and the record of an installation from before shards",
