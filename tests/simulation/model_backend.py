@@ -293,6 +293,9 @@ class ModelBackend:
 
         return await self._read("retention", segment_topic, read)
 
+    async def kept_minutes(self, segment_topic: str) -> int:
+        return await self.retention_minutes(segment_topic)
+
     # How requests are sent
 
     async def _read(self, verb: str, target: str, effect: Callable[[], T]) -> T:

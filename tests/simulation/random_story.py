@@ -136,7 +136,7 @@ def _checkpoint(rng: random.Random, topics: Sequence[ModelTopic], subscription: 
         entry = rng.choice(topic.entries)
         segment_id = topic.record.segment_id if topic.record else 99
         positions[segment_id] = MessagePosition(entry.ledger_id, entry.entry_id)
-    return RestoreRequest(subscription, positions)
+    return RestoreRequest(subscription, positions, allow_gaps=rng.random() < 0.5)
 
 
 def _wish(rng: random.Random, world: World) -> None:

@@ -148,7 +148,7 @@ def _restore(subscription: str) -> Act:
         assert layout is not None
         second = world.topic_of(layout.segment(0)).entries[1]
         positions = {0: MessagePosition(second.ledger_id, second.entry_id)}
-        _ask(world, RestoreRequest(subscription, positions))
+        _ask(world, RestoreRequest(subscription, positions, allow_gaps=True))
 
     return act
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from scalable_topics_operator.operations.journal import OperationKind, Step
-from scalable_topics_operator.operations.requests import SeekRequest, SkipAllRequest, SplitRequest
+from scalable_topics_operator.operations.protocols import MessagePosition, SegmentPolicies
+from scalable_topics_operator.operations.requests import RestoreRequest, SeekRequest, SkipAllRequest, SplitRequest
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 from scalable_topics_operator.operations.subscriptions import SubscriptionWish
 from tests.simulation.faults import Call, Fault, FaultKind, Nature, NoFaults
+from tests.simulation.model_broker import ModelTopic
 from tests.simulation.model_store import TopicObject
 from tests.simulation.run import Run, check_end
 from tests.simulation.scripts import DELETED_WITH_ENTRY, EARLY, INTENT
@@ -258,6 +260,39 @@ async def test_r18_a_subscription_without_cursors_is_not_moved() -> None:
         name = world.ask(body, SkipAllRequest(subscription))
         await run.settle()
         assert why in body.outcomes[name]
+
+
+@pytest.mark.parametrize(
+    ("retention_minutes", "read", "outcome"),
+    [(None, True, "may be gone"), (1, True, "may be gone"), (60, True, "Succeeded"), (None, False, "Succeeded")],
+)
+async def test_r22_a_checkpoint_is_restored_if_what_came_after_it_must_be_there(
+    retention_minutes: int | None, read: bool, outcome: str
+) -> None:
+    """What nobody has acknowledged is there anyway."""
+    world = World()
+    run = Run(world)
+    policies = SegmentPolicies(retention_minutes=retention_minutes)
+    body = world.declare(replace(INTENT, initial_segments=1, per_segment=policies))
+    await run.settle()
+    (parent,) = world.active_topics()
+    for _ in range(3):
+        world.broker.produce(parent.name)
+    world.ask(body, SplitRequest(0))
+    await run.settle()
+    world.stop_writing()
+    world.clock.advance(120)
+    world.broker.acknowledge(parent.name, "declared", None if read else 2)
+    positions = {0: MessagePosition(*_first(parent))}
+    name = world.ask(body, RestoreRequest("declared", positions))
+    await run.settle()
+    assert outcome in body.outcomes[name]
+    left = len(parent.entries) - 1 if outcome == "Succeeded" else 0
+    assert parent.backlog("declared") == left
+
+
+def _first(topic: ModelTopic) -> tuple[int, int]:
+    return topic.entries[0].ledger_id, topic.entries[0].entry_id
 
 
 async def test_r16_a_subscription_that_an_application_has_made_can_be_moved() -> None:

@@ -401,5 +401,11 @@ class TopicBackend(Protocol):
     async def revoke(self, segment_topic: str, roles: Iterable[str]) -> None:
         """Take away the topic-level grants of roles; quiet where there are none (hazard C7)."""
 
+    async def kept_minutes(self, segment_topic: str) -> int:
+        """How long everything acknowledged stays at least, -1 for ever; 0 where only so much of it stays.
+
+        Raises TopicMissing.
+        """
+
     async def retention_minutes(self, segment_topic: str) -> int:
         """Retention time that applies to the segment: topic, else namespace, else broker; negative = for ever."""

@@ -21,8 +21,8 @@ from scalable_topics_operator.operations.journal import (
     Step,
     new_operation_id,
 )
-from scalable_topics_operator.operations.protocols import MessagePosition, Position
 from scalable_topics_operator.operations.requests import CursorRequest, RestoreRequest, SeekRequest, SkipAllRequest
+from scalable_topics_operator.operations.restorable import require_kept
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 
 _KINDS = {
@@ -36,7 +36,7 @@ async def _require_possible(ctx: OperationContext, wants: CursorRequest) -> None
     """Raises RequestRefused for what cannot be done, BackendUnavailable."""
     await _require_movable(ctx, wants.subscription)
     if isinstance(wants, RestoreRequest):
-        await concurrently(_require_kept(ctx, wants, *one) for one in sorted(wants.positions.items()))
+        await require_kept(ctx, wants)
 
 
 async def _require_movable(ctx: OperationContext, subscription: str) -> None:
@@ -116,49 +116,6 @@ async def _wait_for_readers(ctx: OperationContext, operation: Operation) -> None
         f"consumers of subscription {subscription} did not let go of their segments within {most_seconds:g} s; "
         "no cursor was moved",
     )
-
-
-async def _require_kept(
-    ctx: OperationContext, wants: RestoreRequest, segment_id: int, position: MessagePosition
-) -> None:
-    """Make sure that what followed a position can be read again."""
-    layout = ctx.store.state.layout
-    segment = layout.segments.get(segment_id) if layout else None
-    place = Position(position.ledger_id, position.entry_id)
-    if segment is None:
-        if layout is not None and segment_id < layout.next_segment_id:
-            raise RequestRefused(
-                "CheckpointExpired",
-                f"segment {segment_id} has left the layout since the checkpoint was taken; what followed {place} there "
-                "cannot be read again",
-            )
-        raise RequestRefused("SegmentMissing", f"there is no segment {segment_id} in the layout")
-    try:
-        look = await ctx.backend.look(ctx.backend.segment_topic(ctx.topic, segment))
-    except TopicMissing as missing:
-        raise RequestRefused("NotPossible", f"segment {segment_id} has no topic: {missing}") from missing
-    cursor = look.cursors.get(wants.subscription)
-    if cursor is None:
-        raise RequestRefused(
-            "CursorLost", f"subscription {wants.subscription} has no cursor on segment {segment_id}, which it has read"
-        )
-    if _follows(place, look.last_confirmed):
-        raise RequestRefused(
-            "InvalidRequest",
-            f"segment {segment_id} ends at {look.last_confirmed}, before the position {place}; the checkpoint is of "
-            "another topic, or of one that was made anew",
-        )
-    is_gone = position.ledger_id < look.first_ledger_id and _follows(cursor.mark_delete, place)
-    if is_gone and not wants.allow_gaps:
-        raise RequestRefused(
-            "CheckpointExpired",
-            f"messages that followed {place} on segment {segment_id} may be gone: what is left begins with ledger "
-            f"{look.first_ledger_id}; retention keeps what is acknowledged, and allowGaps goes on with what is left",
-        )
-
-
-def _follows(one: Position, other: Position) -> bool:
-    return (one.ledger_id, one.entry_id) > (other.ledger_id, other.entry_id)
 
 
 async def _move(ctx: OperationContext, segment: Segment, move: Move, wants: CursorRequest) -> None:

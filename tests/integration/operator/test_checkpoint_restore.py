@@ -199,6 +199,18 @@ async def test_R22_where_brokers_have_deleted_messages_it_says_so_unless_gaps_ar
         assert await _receive(consumer, 5) == list(range(20, 25))
         assert (await shop.admin.wait(await shop.admin.restore(kept, allow_gaps=True))).done
         assert await _receive(consumer, 5) == list(range(20, 25))
+        # Nor is it known of segments that came later.
+        kept = consumer.checkpoint()
+        await shop.send(5)
+        await world.operate("brief", "Split", segment=0)
+        await shop.send(5)
+        assert await _receive(consumer, 10) == list(range(25, 35))
+        await eventually(lambda: _backlog(world, segment), lambda left: left == 0, what="all is acknowledged")
+        with pytest.raises(ConflictError, match="came after the checkpoint"):
+            await shop.admin.restore(kept)
+        assert await _is_quiet(consumer)
+        assert (await shop.admin.wait(await shop.admin.restore(kept, allow_gaps=True))).done
+        assert await _receive(consumer, 10) == list(range(25, 35))
 
 
 async def _backlog(world: World, segment: str) -> int:

@@ -219,6 +219,13 @@ class ClassicBackend:
         """Take away the topic-level grants of roles; quiet where there are none (hazard C7)."""
         await self._grants.revoke(segment_topic, roles)
 
+    async def kept_minutes(self, segment_topic: str) -> int:
+        """How long everything acknowledged stays at least; negative = for ever. Raises TopicMissing."""
+        found = await self._admin.topic_policies.get(segment_topic, TopicPolicy.RETENTION, applied=True)
+        if not isinstance(found, dict) or int(found["retentionSizeInMB"]) >= 0:
+            return 0
+        return int(found["retentionTimeInMinutes"])
+
     async def retention_minutes(self, segment_topic: str) -> int:
         """Retention time that applies to the segment; negative = for ever. Raises TopicMissing."""
         found = await self._admin.topic_policies.get(segment_topic, TopicPolicy.RETENTION, applied=True)
