@@ -133,6 +133,23 @@ async def test_r19_retention_is_that_of_topic_else_namespace_else_broker(
     assert await backend.retention_minutes(segment) == -1
 
 
+@pytest.mark.parametrize(
+    ("policies", "minutes"),
+    [
+        (SegmentPolicies(retention_minutes=30), 30),
+        (SegmentPolicies(retention_minutes=-1), -1),
+        (SegmentPolicies(retention_minutes=30, retention_megabytes=100), 0),
+        (SegmentPolicies(retention_megabytes=100), 0),
+    ],
+)
+async def test_r22_what_is_kept_by_its_size_is_kept_for_no_time(
+    backend: ClassicBackend, segment: str, policies: SegmentPolicies, minutes: int
+) -> None:
+    assert await backend.kept_minutes(segment) == 0
+    await backend.apply_policies(segment, policies, managed_before=NONE)
+    assert await eventually(lambda: backend.kept_minutes(segment), lambda kept: kept == minutes, 10) == minutes
+
+
 async def test_a_value_that_a_broker_refuses_is_refused_with_its_reason(backend: ClassicBackend, segment: str) -> None:
     nonsense = SegmentPolicies(retention_minutes=0, retention_megabytes=5)
     with pytest.raises(BackendRefused, match="Invalid retention policy"):
@@ -146,4 +163,6 @@ async def test_policies_of_a_missing_segment_are_an_error(
         await backend.apply_policies(segment_name(topic), ALL, managed_before=NONE)
     with pytest.raises(TopicMissing):
         await backend.retention_minutes(segment_name(topic))
+    with pytest.raises(TopicMissing):
+        await backend.kept_minutes(segment_name(topic))
     assert await plain.get(f"persistent/{topic.pulsar_namespace}") == []
