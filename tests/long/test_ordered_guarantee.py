@@ -131,7 +131,7 @@ async def _run(cluster: LocalCluster, found: Replicas, brokers: PulsarAccess, fo
     bench = OwnBench(cluster, found.operators[0], world)
 
     def gateways() -> Sequence[str]:
-        return [one.gateway_url.removeprefix("http://") for one in found.operators if one.running]
+        return [address for one in found.operators if one.running and (address := one.gateway_address)]
 
     async with ServiceAddress(gateways) as service:
         crowds = {

@@ -10,16 +10,17 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 import pulsar
 
 from scalable_topics.sdk import (
     CheckpointConsumer,
     Client,
+    ConnectError,
     GatewayOptions,
     QueueConsumer,
     ReceivedMessage,
@@ -27,6 +28,8 @@ from scalable_topics.sdk import (
 )
 from tests.support.consumption import Kind, acknowledged_line, committed_line, received_line
 
+C = TypeVar("C")
+_AGAIN_SECONDS = 1.0
 _AT_ONCE = 50
 _WAIT_SECONDS = 0.5
 _COMMIT_SECONDS = 1.0
@@ -98,11 +101,24 @@ async def _consume(kind: Kind, client: Client, topic: str, subscription: str, na
     options = {"consumer_name": name, "initial_position": _EARLIEST}
     match kind:
         case Kind.STREAM:
-            await _consume_stream(await client.stream_consumer(topic, subscription, **options), log, stopping)
+            made = await _made(lambda: client.stream_consumer(topic, subscription, **options), stopping)
+            await _consume_stream(made, log, stopping)
         case Kind.QUEUE:
-            await _consume_queue(await client.queue_consumer(topic, subscription, **options), log, stopping)
+            shared = await _made(lambda: client.queue_consumer(topic, subscription, **options), stopping)
+            await _consume_queue(shared, log, stopping)
         case Kind.CHECKPOINT:
-            await _consume_checkpoints(await client.checkpoint_consumer(topic, subscription, **options), log, stopping)
+            kept = await _made(lambda: client.checkpoint_consumer(topic, subscription, **options), stopping)
+            await _consume_checkpoints(kept, log, stopping)
+
+
+async def _made(make: Callable[[], Awaitable[C]], stopping: asyncio.Event) -> C:
+    """Try as often as it takes: it may begin while a broker is dead, as a pod would be started again until it can."""
+    while not stopping.is_set():
+        try:
+            return await make()
+        except ConnectError:
+            await asyncio.sleep(_AGAIN_SECONDS)
+    sys.exit(0)
 
 
 async def run(arguments: list[str]) -> None:

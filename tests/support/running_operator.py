@@ -123,6 +123,11 @@ class RunningOperator:
         return "http://" + self._said("gateway on ")
 
     @property
+    def gateway_address(self) -> str:
+        """Host and port of its gateway; empty while it has not said so."""
+        return self._said("gateway on ", otherwise="")
+
+    @property
     def identity(self) -> str:
         """What it calls itself in Leases; empty while it has not said so."""
         if not self._identity:
