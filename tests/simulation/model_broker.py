@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from scalable_topics_operator.operations.errors import BackendUnavailable, ClientsAttached, TopicMissing
+from scalable_topics_operator.operations.errors import BackendUnavailable, ClientsAttached, LogFenced, TopicMissing
 from scalable_topics_operator.operations.protocols import (
     Claim,
     CursorLook,
@@ -106,6 +106,7 @@ class ModelBroker:
         self._ledgers = 0
         self._reopens: dict[str, list[int]] = {}
         self._hangs: dict[str, int] = {}
+        self.fenced: set[str] = set()
 
     # What the admin API offers
 
@@ -134,6 +135,8 @@ class ModelBroker:
     def terminate(self, name: str) -> Position:
         """Seal a topic; says the position it claims, whether the seal then holds or not (hazard A1-26680)."""
         topic = self.topic(name)
+        if name in self.fenced:
+            raise LogFenced(f"terminate {name}: Attempted to use a fenced managed ledger (HTTP 500)")
         topic.terminated = True
         topic.attached_at_seal |= topic.producers
         topic.producers.clear()
@@ -167,8 +170,9 @@ class ModelBroker:
         return seen
 
     def unload(self, name: str) -> None:
-        """Close and load a topic: writes that hung are found stored (hazard A1-26678)."""
+        """Close and load a topic: writes that hung are found stored (hazard A1-26678), and its log is usable again."""
         topic = self.topic(name)
+        self.fenced.discard(name)
         hung, topic.pending_adds = topic.pending_adds, 0
         for _ in range(hung):
             self._append(topic, _HANGING)

@@ -73,6 +73,24 @@ async def test_r14_a_seal_that_a_rebuild_finds_undone_is_closed_at_once() -> Non
     assert world.topic_of(parent).terminated
 
 
+async def test_r14_a_log_that_its_broker_uses_no_more_is_loaded_anew() -> None:
+    """Seen when a broker was killed while it sealed: every further call was refused, for as long as one tried."""
+    run = Run(World())
+    world = run.world
+    body = world.declare(replace(INTENT, initial_segments=1))
+    await run.settle()
+    (parent,) = world.active_topics()
+    world.broker.fenced.add(parent.name)
+    world.ask(body, SplitRequest(0))
+    await run.settle()
+    assert body.state.layout is not None
+    assert len(body.state.layout.active) == 2
+    assert parent.terminated
+    assert any(event.startswith("SegmentUnloaded") for event in world.events)
+    await run.calm()
+    check_end(world)
+
+
 async def test_r1_a_creation_that_lost_the_name_does_not_go_on_over_the_winners_data() -> None:
     world = World()
     run = Run(world)

@@ -19,6 +19,12 @@ class BackendUnavailable(BackendError):
     """Nothing is known to be wrong with the request: ask again later (timeout, refused connection, 429, 5xx)."""
 
 
+class LogFenced(BackendUnavailable):
+    """A broker was overtaken in writing what it knows of a topic's log, and uses it no more until it loads the topic
+    anew.
+    """
+
+
 class BackendRefused(BackendError):
     """The broker will refuse the same request again until somebody changes something."""
 

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from scalable_topics_operator.operations.context import OperationContext
-from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
+from scalable_topics_operator.operations.errors import BackendUnavailable, LogFenced, TopicMissing
 from scalable_topics_operator.operations.protocols import Position
 
 logger = logging.getLogger(__name__)
@@ -32,8 +32,8 @@ class Seal:
 async def seal_segment(ctx: OperationContext, segment_topic: str, *, is_written_to: bool) -> Seal | None:
     """Terminate a segment and look twice until state and last entry hold still.
 
-    A terminate that coincides with a ledger rollover does not stick, and writes in flight may hang for good:
-    the first is terminated again, the second is cured by an unload.
+    A terminate that coincides with a ledger rollover does not stick, writes in flight may hang for good, and a broker
+    may have been overtaken: the first is terminated again, the others are cured by an unload.
 
     Args:
         ctx: of the topic.
@@ -56,6 +56,12 @@ async def seal_segment(ctx: OperationContext, segment_topic: str, *, is_written_
             second = await ctx.backend.look(segment_topic)
         except TopicMissing:
             return None
+        except LogFenced as fenced:
+            # Seen where a broker was killed while it wrote: it refuses for ever, and where nobody writes nothing else
+            # makes it load the topic anew.
+            await ctx.report("SegmentUnloaded", f"{fenced}; the topic was unloaded")
+            await ctx.backend.unload(segment_topic)
+            continue
         if second.pending_adds and attempt >= _UNLOAD_AFTER_ATTEMPTS:
             await ctx.report(
                 "SegmentUnloaded",

@@ -19,6 +19,7 @@ from scalable_topics_operator.operations.errors import (
     BackendRefused,
     BackendUnavailable,
     ClientsAttached,
+    LogFenced,
     NamespaceMissing,
     NameTaken,
     TopicEmpty,
@@ -222,3 +223,9 @@ def test_a_denied_call_names_the_right_that_is_missing() -> None:
 def test_lacking_a_right_is_told_from_unknown_credentials(reason: str) -> None:
     assert is_authorization_refusal(reason)
     assert not is_authorization_refusal("Authentication required")
+
+
+def test_r14_a_log_that_its_broker_uses_no_more_is_told_from_one_that_comes_back() -> None:
+    error = error_for("terminate x", 500, "java.lang.Exception: Attempted to use a fenced managed ledger", About.TOPIC)
+    assert isinstance(error, LogFenced)
+    assert not is_transient(500, "Attempted to use a fenced managed ledger"), "asking again does not help"

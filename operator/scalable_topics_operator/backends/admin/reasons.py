@@ -13,6 +13,7 @@ from scalable_topics_operator.operations.errors import (
     BackendRefused,
     BackendUnavailable,
     ClientsAttached,
+    LogFenced,
     NamespaceMissing,
     NameTaken,
     TopicEmpty,
@@ -45,6 +46,7 @@ _NAMESPACE_MISSING = re.compile(
 _TOPIC_MISSING = re.compile(r"topic\b.{0,400}?\b(?:not found|does not exist|not exist)", re.IGNORECASE)
 _SUBSCRIPTION_MISSING = re.compile(r"^subscription\b.{0,300}?\b(?:not found|does not exist)", re.IGNORECASE)
 _TOPIC_EMPTY = re.compile(r"total message is zero", re.IGNORECASE)
+_LOG_FENCED = re.compile(r"fenced managed ledger", re.IGNORECASE)
 _CLIENTS_ATTACHED = re.compile(
     r"has \d+ (?:clients? connected|connected)|active connected consumers|connected producers|"
     r"active (?:producers|consumers|clients)",
@@ -136,6 +138,8 @@ def is_authorization_refusal(reason: str) -> bool:
 
 
 def _kind(status: int, reason: str, about: About) -> type[BackendError]:
+    if status == 500 and _LOG_FENCED.search(reason):
+        return LogFenced
     if is_transient(status, reason):
         return BackendUnavailable
     if status in (401, 403):
