@@ -260,6 +260,7 @@ class CoordinatedWorld:
             "metadata": {"name": "orders", "namespace": "shop", "uid": "t", "generation": 1},
             "spec": {"topic": str(TOPIC), "connectionRef": {"name": "pulsar"}},
         }
+        self.phase = "Active"
         self.kind = self.chances.choice(["Stream", "Checkpoint"])
         subscription = subscription_object(topic, SUBSCRIPTION, self.kind, latest=False)
         subscription["metadata"] |= {"uid": "s", "generation": 1, "creationTimestamp": "2026-11-29T10:00:00Z"}
@@ -397,21 +398,21 @@ class CoordinatedWorld:
             case "old" if self.former:
                 await self.lead(*self.chances.choice(self.former), fresh=False)
 
-    async def lead(self, coordinator: Coordinator, cache: ObjectCache, *, fresh: bool = True) -> None:
-        """One turn of a leader; one that was deposed knows what it knew."""
+    async def lead(self, coordinator: Coordinator, cache: ObjectCache, *, fresh: bool = True) -> float | None:
+        """One turn of a leader; one that was deposed knows what it knew. Answers when it wants the next one."""
         if fresh or cache.get(self.key) is None:
             cache.observe(SUBSCRIPTIONS, copy.deepcopy(self.server.bodies[self.key]))
         topic = copy.deepcopy(self._topic)
         topic["metadata"]["resourceVersion"] = str(self.server.version + 1_000_000 + len(self.trace))
         topic["status"] = {
             "layout": to_record(self.cursors.layout),
-            "subscriptions": [{"name": SUBSCRIPTION, "phase": "Active"}],
+            "subscriptions": [{"name": SUBSCRIPTION, "phase": self.phase}],
         }
         cache.observe(TOPICS, topic)
         try:
-            await coordinator.reconcile(self.key)
+            return await coordinator.reconcile(self.key)
         except (StaleStatus, KubeError, BackendError):
-            return
+            return None
 
     async def calm_down(self) -> None:
         """Nothing goes wrong any more: everything must come to rest, with every segment read."""

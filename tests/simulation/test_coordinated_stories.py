@@ -10,7 +10,9 @@ import pytest
 
 from scalable_topics_operator.assignment import group
 from scalable_topics_operator.controllers import coordinator
-from tests.simulation.coordinated_world import tell
+from scalable_topics_operator.operations.errors import BackendUnavailable
+from scalable_topics_operator.operations.protocols import SegmentLook
+from tests.simulation.coordinated_world import CoordinatedWorld, tell
 
 
 def test_a_story_of_consumers(consumers_seed: int) -> None:
@@ -41,3 +43,27 @@ def test_without_the_barrier_children_are_read_too_early(monkeypatch: pytest.Mon
     monkeypatch.setattr(group, "readable_segments", lambda layout, drained: tuple(layout.segments.values()))
     with pytest.raises(AssertionError, match="before"):
         _tell_many()
+
+
+async def test_what_could_not_be_told_is_not_looked_at_without_a_pause_once_the_subscription_goes() -> None:
+    world = next(found for seed in range(20) if (found := CoordinatedWorld(seed)).kind == "Checkpoint")
+    world.server.is_calm = True
+    consumer = world.consumers[0]
+
+    async def refuse(_: str) -> SegmentLook:
+        raise BackendUnavailable("the broker does not answer")
+
+    world.cursors.look = refuse  # type: ignore[method-assign]
+    consumer.register()
+    for _ in range(3):
+        world.now += 2.0
+        again_seconds = await world.lead(world.coordinator, world.cache)
+    assert again_seconds is not None, "it is tried again"
+    assert 0 < again_seconds <= 2.0
+    assert not consumer.told
+    world.phase = "Deleting"
+    world.trace.append("the subscription is being deleted")
+    for _ in range(3):
+        world.now += 10.0
+        again_seconds = await world.lead(world.coordinator, world.cache)
+    assert again_seconds is None or again_seconds > 0

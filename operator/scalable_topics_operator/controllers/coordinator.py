@@ -200,14 +200,15 @@ class Coordinator:
         del room.said[:said]
         room.watch(group, self._monotonic())
         self._counts.set(turn.topic_key, turn.subscription, len(group.members))
+        all_told = True
         if turn.situation.phase is Phase.DELETING:
             room.refuse_all(409, f"subscription {turn.subscription} is being deleted", final=True)
         elif turn.situation.phase is not Phase.PENDING:
-            self._push(turn, room, group, await self._starts(turn, room, group))
+            all_told = self._push(turn, room, group, await self._starts(turn, room, group))
         elif turn.situation.standing.stalled:
             room.refuse_all(503, turn.situation.standing.message, final=False)
         await self._after(turn, room)
-        return self._next_look(turn, room, group)
+        return self._next_look(turn, room, group, all_told=all_told)
 
     async def _moved_on(self, turn: _Turn, room: Room, group: Group, layout: SegmentLayout) -> tuple[Group, int]:
         """The group after all that follows from what its segments' brokers show, and how many were removed from it."""
@@ -272,10 +273,12 @@ class Coordinator:
             return {}
         return await SegmentLooks(self._backend(turn), turn.topic_name, layout).starts(new, turn.subscription)
 
-    def _push(self, turn: _Turn, room: Room, group: Group, starts: Mapping[int, Position | None] | None) -> None:
-        """Tell consumers; before the cursors are made, what is sent need not come to a new subscription (R18)."""
+    def _push(self, turn: _Turn, room: Room, group: Group, starts: Mapping[int, Position | None] | None) -> bool:
+        """Tell consumers; before the cursors are made, what is sent need not come to a new subscription (R18). False if
+        some could not be told yet.
+        """
         layout = turn.situation.layout
-        room.tell_at = None
+        all_told = True
         for session, member in _present(room, group):
             if not session.is_registered:
                 session.is_registered = True
@@ -288,11 +291,12 @@ class Coordinator:
                 continue
             if starts is not None and not _not_told(session, group, member.assigned) <= starts.keys():
                 # A checkpoint without some of its positions would lose messages once it is restored.
-                room.tell_at = self._monotonic() + _LOOK_SECONDS
+                all_told = False
                 continue
             session.told = (group.version, member.assigned)
             frame = assignment_frame(turn.topic_name, layout, group.version, member.assigned, starts)
             session.outlet.send(frame)
+        return all_told
 
     async def _after(self, turn: _Turn, room: Room) -> None:
         overdue = [name for name, session in room.sessions.items() if session.taken_at is not None]
@@ -303,8 +307,8 @@ class Coordinator:
                 why = f"consumer {name} has not let go of its segments within {self._times.handover_seconds:g} s"
                 await self._events.warning(turn.body, "HandoverOverdue", why)
 
-    def _next_look(self, turn: _Turn, room: Room, group: Group) -> float | None:
-        times = [] if room.tell_at is None else [room.tell_at]
+    def _next_look(self, turn: _Turn, room: Room, group: Group, *, all_told: bool) -> float | None:
+        times = [] if all_told else [self._monotonic() + _LOOK_SECONDS]
         times += [] if (next_time := room.next_time()) is None else [next_time]
         layout = turn.situation.layout
         is_read = turn.situation.phase is Phase.ACTIVE and bool(group.members)

@@ -84,7 +84,6 @@ class Room:
         look_seconds: pause before sealed segments are looked at again.
         look_at: monotonic time of that look.
         wrote_at: monotonic time of the last commit.
-        tell_at: monotonic time at which consumers are to be told what they could not be told yet.
     """
 
     grace_seconds: float
@@ -96,7 +95,6 @@ class Room:
     look_seconds: float = 0.0
     look_at: float = 0.0
     wrote_at: float = float("-inf")
-    tell_at: float | None = None
 
     def enter(self, registration: Registration, outlet: Outlet, group: Group, now: str) -> Session | None:
         """A consumer has connected and registers; None, and it is refused, if it was replaced by another one.
