@@ -50,7 +50,7 @@ async def test_what_could_not_be_told_is_not_looked_at_without_a_pause_once_the_
     world.server.is_calm = True
     consumer = world.consumers[0]
 
-    async def refuse(_: str) -> SegmentLook:
+    async def refuse(segment_topic: str) -> SegmentLook:
         raise BackendUnavailable("the broker does not answer")
 
     world.cursors.look = refuse  # type: ignore[method-assign]

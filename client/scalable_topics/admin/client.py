@@ -243,13 +243,10 @@ class AdminClient:
         """
         if not checkpoint.positions:
             raise ValueError(f"the checkpoint of group {checkpoint.group} has no positions")
-        request = self._request(
-            rest.RESTORE,
-            topic_path(TopicName.parse(checkpoint.topic), subscription=checkpoint.group),
-            {"allowGaps": allow_gaps, **_options(dry_run, ttl_seconds_after_finished)},
-            positions_json(checkpoint),
+        more, query, body = {"subscription": checkpoint.group}, {"allowGaps": allow_gaps}, positions_json(checkpoint)
+        return await self._operate(
+            rest.RESTORE, checkpoint.topic, more, query, dry_run, ttl_seconds_after_finished, body
         )
-        return await self._write(request, TopicName.parse(checkpoint.topic), Awaited.OPERATION_ENDED, checkpoint.group)
 
     async def get_auto_scale_policy(self, topic: str) -> AutoScalePolicy | None:
         """The override of a topic; None if it has none."""
@@ -376,11 +373,12 @@ class AdminClient:
         query: Mapping[str, QueryValue],
         dry_run: bool,
         ttl_seconds_after_finished: int | None,
+        body: Any = None,
     ) -> Outcome:
         """Ask for a SegmentOperation."""
         name = TopicName.parse(topic)
-        asked = {**query, **_options(dry_run, ttl_seconds_after_finished)}
-        request = self._request(operation, topic_path(name, **more), asked)
+        asked = {**query, "dryRun": dry_run, "ttlSecondsAfterFinished": ttl_seconds_after_finished}
+        request = self._request(operation, topic_path(name, **more), asked, body)
         subscription = more.get("subscription")
         return await self._write(
             request, name, Awaited.OPERATION_ENDED, None if subscription is None else str(subscription)
@@ -423,10 +421,6 @@ def _outcome(answer: Answer, body: Any, topic: TopicName, awaited: Awaited, subs
     if answer.status == 200:
         return Outcome(topic, awaited, OutcomeState.PLANNED, subscription, operation, plan=answers.plan(body))
     return Outcome(topic, awaited, OutcomeState.DONE, subscription, operation)
-
-
-def _options(dry_run: bool, ttl_seconds_after_finished: int | None) -> Mapping[str, QueryValue]:
-    return {"dryRun": dry_run, "ttlSecondsAfterFinished": ttl_seconds_after_finished}
 
 
 def _policy(body: Any) -> AutoScalePolicy | None:

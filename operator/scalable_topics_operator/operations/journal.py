@@ -33,11 +33,6 @@ class OperationKind(StrEnum):
     SKIP_ALL = "SkipAll"
     RESTORE = "Restore"
 
-    @property
-    def moves_cursors(self) -> bool:
-        """Whether it moves the cursors of a subscription and leaves the layout alone."""
-        return self in (OperationKind.SEEK, OperationKind.SKIP_ALL, OperationKind.RESTORE)
-
 
 class Step(StrEnum):
     """The journaled step whose side effects may have begun (R8).
@@ -206,7 +201,7 @@ class Operation:
     @property
     def moves_cursors(self) -> bool:
         """Whether it moves the cursors of a subscription and leaves the layout alone."""
-        return self.kind.moves_cursors
+        return self.kind in (OperationKind.SEEK, OperationKind.SKIP_ALL, OperationKind.RESTORE)
 
     def ended(self, result: Result, *, at: str, epoch: int, message: str = "") -> Action:
         """What the history keeps of it.

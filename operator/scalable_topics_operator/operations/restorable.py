@@ -61,14 +61,14 @@ async def _look(ctx: OperationContext, segment: Segment, subscription: str) -> t
 def _check_position(segment_id: int, look: SegmentLook, wants: RestoreRequest) -> None:
     position = wants.positions[segment_id]
     place = _place(position)
-    if _follows(place, look.last_confirmed):
+    if place > look.last_confirmed:
         raise RequestRefused(
             "InvalidRequest",
             f"segment {segment_id} ends at {look.last_confirmed}, before the position {place}; the checkpoint is of "
             "another topic, or of one that was made anew",
         )
     is_cut = position.ledger_id < look.first_ledger_id
-    if is_cut and _follows(look.cursors[wants.subscription].mark_delete, place) and not wants.allow_gaps:
+    if is_cut and look.cursors[wants.subscription].mark_delete > place and not wants.allow_gaps:
         raise RequestRefused(
             "CheckpointExpired",
             f"messages that followed {place} on segment {segment_id} may be gone: what is left begins with ledger "
@@ -108,7 +108,3 @@ async def _check_age(ctx: OperationContext, segment: Segment) -> None:
 
 def _place(position: MessagePosition) -> Position:
     return Position(position.ledger_id, position.entry_id)
-
-
-def _follows(one: Position, other: Position) -> bool:
-    return (one.ledger_id, one.entry_id) > (other.ledger_id, other.entry_id)

@@ -120,26 +120,19 @@ class TopicApi:
 
     async def move_to_earliest(self, topic: str, subscription: str) -> bool:
         """Move a cursor to the earliest entry; False if there is none. Disconnects its consumers."""
-        position = {"ledgerId": -1, "entryId": -1}
-        answer = await self._send_about_subscription(
-            "reset-cursor", "POST", topic, subscription, "resetcursor", body=position, allow=frozenset({404})
-        )
-        return answer.status != 404
+        return await self._reset_cursor(topic, subscription, {"ledgerId": -1, "entryId": -1})
 
     async def move_behind(self, topic: str, subscription: str, position: MessagePosition) -> bool:
         """Move a cursor behind a message, which may be one of a batch; False if there is none. Disconnects its
         consumers.
         """
-        body = {
+        where = {
             "ledgerId": position.ledger_id,
             "entryId": position.entry_id,
             "batchIndex": position.batch_index,
             "excluded": True,
         }
-        answer = await self._send_about_subscription(
-            "reset-cursor", "POST", topic, subscription, "resetcursor", body=body, allow=frozenset({404})
-        )
-        return answer.status != 404
+        return await self._reset_cursor(topic, subscription, where)
 
     async def move_to_time(self, topic: str, subscription: str, to_ms: int) -> bool:
         """Move a cursor before the first message published at a time or later, in milliseconds since 1970; False if
@@ -200,6 +193,12 @@ class TopicApi:
             right=right,
         )
         return await self._http.send(call)
+
+    async def _reset_cursor(self, topic: str, subscription: str, where: Mapping[str, Any]) -> bool:
+        answer = await self._send_about_subscription(
+            "reset-cursor", "POST", topic, subscription, "resetcursor", body=where, allow=frozenset({404})
+        )
+        return answer.status != 404
 
     async def _send_about_subscription(
         self,

@@ -221,12 +221,17 @@ class ClassicBackend:
 
     async def kept_minutes(self, segment_topic: str) -> int:
         """How long everything acknowledged stays at least; negative = for ever. Raises TopicMissing."""
-        found = await self._admin.topic_policies.get(segment_topic, TopicPolicy.RETENTION, applied=True)
-        if not isinstance(found, dict) or int(found["retentionSizeInMB"]) >= 0:
-            return 0
-        return int(found["retentionTimeInMinutes"])
+        minutes, megabytes = await self._retention(segment_topic)
+        return minutes if megabytes < 0 else 0
 
     async def retention_minutes(self, segment_topic: str) -> int:
         """Retention time that applies to the segment; negative = for ever. Raises TopicMissing."""
+        minutes, _ = await self._retention(segment_topic)
+        return minutes
+
+    async def _retention(self, segment_topic: str) -> tuple[int, int]:
+        """Minutes and megabytes; 0 where nothing says."""
         found = await self._admin.topic_policies.get(segment_topic, TopicPolicy.RETENTION, applied=True)
-        return int(found["retentionTimeInMinutes"]) if isinstance(found, dict) else 0
+        if not isinstance(found, dict):
+            return 0, 0
+        return int(found["retentionTimeInMinutes"]), int(found["retentionSizeInMB"])
