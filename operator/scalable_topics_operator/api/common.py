@@ -15,6 +15,11 @@ GROUP = "scalabletopics.io"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
+MOST_WHOLE = 2**53 - 1
+"""What every reader of JSON takes for a whole number."""
+MOST_POSITIONS = 512
+"""Of a checkpoint: segments of a layout at most (R29)."""
+
 _DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _REASON = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
@@ -51,6 +56,19 @@ class ApiModel(BaseModel):
     def to_json_object(self) -> dict[str, Any]:
         """The wire form, without the fields that are unset."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class CheckpointPosition(ApiModel):
+    """The last message of a segment that a checkpoint counts as received (R22)."""
+
+    segment: SegmentId
+    """The segment."""
+    ledger_id: Annotated[int, Field(ge=0, le=MOST_WHOLE)]
+    """Ledger of the segment's topic."""
+    entry_id: Annotated[int, Field(ge=-1, le=MOST_WHOLE)]
+    """Entry within the ledger; -1 before its first."""
+    batch_index: Annotated[int, Field(ge=-1, le=MOST_WHOLE)] = -1
+    """Place within the entry's batch; -1 for all of the entry."""
 
 
 class ObjectMeta(ApiModel):

@@ -11,6 +11,7 @@ from scalable_topics_operator.api.common import (
     ApiModel,
     Backend,
     Buckets,
+    CheckpointPosition,
     Conditions,
     DeletionPolicy,
     InitialPosition,
@@ -98,19 +99,6 @@ class PlannedChild(ApiModel):
     """Merges in its ancestry."""
 
 
-class RestoringPosition(ApiModel):
-    """Where the cursor of one segment goes."""
-
-    segment: SegmentId
-    """The segment."""
-    ledger_id: int
-    """Ledger of the last message that counts as received."""
-    entry_id: int
-    """Its entry."""
-    batch_index: int = -1
-    """Its place within the entry's batch; -1 for all of the entry."""
-
-
 class OperationStatus(ApiModel):
     """The journal: the operation in progress (R8, R9)."""
 
@@ -132,7 +120,7 @@ class OperationStatus(ApiModel):
     """Cursors every child gets, or the subscription whose cursors are moved."""
     seek_to_ms: int | None = None
     """Where a seek moves them, in milliseconds since 1970."""
-    positions: Annotated[tuple[RestoringPosition, ...], LIST_ATOMIC] = ()
+    positions: Annotated[tuple[CheckpointPosition, ...], LIST_ATOMIC] = ()
     """Where a restore moves them."""
     next_segment_id: int = 0
     """First id not reserved once the journal was opened."""

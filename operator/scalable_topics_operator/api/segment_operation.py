@@ -8,8 +8,10 @@ from pydantic import ConfigDict, Field
 
 from scalable_topics_operator.api.common import (
     AGE,
+    MOST_POSITIONS,
     ApiModel,
     Buckets,
+    CheckpointPosition,
     Column,
     Conditions,
     CustomResource,
@@ -21,9 +23,6 @@ from scalable_topics_operator.api.common import (
 )
 from scalable_topics_operator.api.scalable_topic import SubscriptionName
 from scalable_topics_operator.api.schema_extra import IMMUTABLE, LIST_SET, SchemaExtra, list_map, rule, rules
-
-# What every reader of JSON takes for a whole number.
-_MOST_WHOLE = 2**53 - 1
 
 
 def _needs(kind: str, block: str) -> dict[str, str]:
@@ -107,25 +106,14 @@ class SkipAll(ApiModel):
     """The subscription."""
 
 
-class RestoredPosition(ApiModel):
-    """The last message of a segment that counts as received."""
-
-    segment: SegmentId
-    """The segment."""
-    ledger_id: Annotated[int, Field(ge=0, le=_MOST_WHOLE)]
-    """Ledger of the segment's topic."""
-    entry_id: Annotated[int, Field(ge=-1, le=_MOST_WHOLE)]
-    """Entry within the ledger; -1 before its first."""
-    batch_index: Annotated[int, Field(ge=-1, le=_MOST_WHOLE)] = -1
-    """Place within the entry's batch; -1 for all of the entry."""
-
-
 class Restore(ApiModel):
     """Move the cursors of a checkpoint group to where a checkpoint was taken, on every segment (R22)."""
 
     subscription: SubscriptionName
     """The checkpoint group."""
-    positions: Annotated[tuple[RestoredPosition, ...], Field(min_length=1, max_length=512), list_map("segment")]
+    positions: Annotated[
+        tuple[CheckpointPosition, ...], Field(min_length=1, max_length=MOST_POSITIONS), list_map("segment")
+    ]
     """What the checkpoint has; those of all consumers of the group together."""
     allow_gaps: bool = False
     """Whether to go on where messages behind a position may be gone; it fails otherwise, and moves no cursor."""

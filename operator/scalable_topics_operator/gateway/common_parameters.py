@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from scalable_topics_operator.api.common import MOST_WHOLE
 from scalable_topics_operator.gateway.parameters import PATH, QUERY, switch, text, whole
 
 NAMESPACE_PATH = "/admin/v2/scalable/{tenant}/{namespace}"
 TOPIC_PATH = f"{NAMESPACE_PATH}/{{topic}}"
 SUBSCRIPTION_PATH = f"{TOPIC_PATH}/subscriptions/{{subscription}}"
 SEGMENT_PATH = "/admin/v2/segments/{tenant}/{namespace}/{topic}/{descriptor}"
-
-MOST_SEGMENT_ID = 2**53 - 1
-"""JSON's whole numbers are exact up to here."""
 
 TENANT = text("tenant", "Pulsar tenant")
 NAMESPACE = text("namespace", "Pulsar namespace, without the tenant")
@@ -22,7 +20,7 @@ DESCRIPTOR = text(
     pattern=r"[0-9a-f]{4}-[0-9a-f]{4}-(0|[1-9][0-9]{0,15})",
 )
 OPERATION = text("operation", "name of the SegmentOperation, in the Kubernetes namespace of the topic", longest=253)
-SEGMENT_ID = whole("segmentId", "id of the segment", 0, MOST_SEGMENT_ID, place=PATH)
+SEGMENT_ID = whole("segmentId", "id of the segment", 0, MOST_WHOLE, place=PATH)
 CONNECTION = text(
     "connection",
     "`namespace/name` of the ScalableTopicConnection, where several clusters have a topic of this name",

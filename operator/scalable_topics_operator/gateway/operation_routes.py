@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from scalable_topics_operator.api.common import MOST_WHOLE
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
 from scalable_topics_operator.gateway import schemas
 from scalable_topics_operator.gateway.common_parameters import (
     DRY_RUN,
     FORCE,
-    MOST_SEGMENT_ID,
     OF_TOPIC,
     OPERATION,
     SEGMENT_ID,
@@ -19,9 +19,9 @@ from scalable_topics_operator.gateway.route import Payload, Right, Route, Tag
 
 AT = whole("at", "first hash of the second part; the middle if left out", 1, 65535)
 INTO = whole("into", "how many equal parts", 2, 64, default=2)
-SEGMENT_ID_1 = whole("segmentId1", "id of a segment", 0, MOST_SEGMENT_ID, place=PATH)
-SEGMENT_ID_2 = whole("segmentId2", "id of another", 0, MOST_SEGMENT_ID, place=PATH)
-ALSO = whole("segmentId", "further segments to merge, each given once more", 0, MOST_SEGMENT_ID, repeated=True)
+SEGMENT_ID_1 = whole("segmentId1", "id of a segment", 0, MOST_WHOLE, place=PATH)
+SEGMENT_ID_2 = whole("segmentId2", "id of another", 0, MOST_WHOLE, place=PATH)
+ALSO = whole("segmentId", "further segments to merge, each given once more", 0, MOST_WHOLE, repeated=True)
 BUCKETS = whole("buckets", "entry buckets of its successor", 1, 1024)
 BUCKET_COUNT = whole("bucketCount", "the same, by brokers' name", 1, 1024)
 

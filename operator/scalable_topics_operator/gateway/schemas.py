@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scalable_topics_operator.api.common import MOST_POSITIONS, MOST_WHOLE
 from scalable_topics_operator.autoscale.policy import Unit
 from scalable_topics_operator.gateway.policy_fields import MOST, POLICY_FIELDS
 
@@ -14,12 +15,6 @@ TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer"}
 NUMBER: Schema = {"type": "number"}
 _RANGE: Schema = {"type": "object", "required": ["start", "end"], "properties": {"start": WHOLE, "end": WHOLE}}
-
-
-MOST_WHOLE = 2**53 - 1
-"""What every reader of JSON takes for a whole number."""
-MOST_POSITIONS = 512
-"""Segments of a layout at most (R29)."""
 
 
 def listed(items: Schema, **more: Any) -> Schema:

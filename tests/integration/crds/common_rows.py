@@ -57,6 +57,16 @@ def pulsar_namespace(table: Table, path: str) -> None:
     table.pattern(path, PULSAR_NAMESPACE, ["acme/orders", "a-=:._1/b"], ["acme", "acme/", "a/b/c", "acme/two words"])
 
 
+def checkpoint_positions(table: Table, path: str) -> None:
+    """A list of positions."""
+    most_whole = 2**53 - 1
+    table.required(*(f"{path}[].{name}" for name in ("segment", "ledgerId", "entryId")))
+    table.at_least(f"{path}[].segment", 0)
+    table.between(f"{path}[].ledgerId", 0, most_whole)
+    table.between(f"{path}[].entryId", -1, most_whole)
+    table.between(f"{path}[].batchIndex", -1, most_whole)
+
+
 def conditions(table: Table) -> None:
     """Conditions, as in Kubernetes' meta/v1."""
     path = "status.conditions"

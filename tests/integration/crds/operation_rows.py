@@ -105,15 +105,12 @@ _TABLE.rule(
     ["1969-12-31T23:59:59Z"],
 )
 
-_POSITIONS, _MOST_WHOLE = "spec.restore.positions", 2**53 - 1
-_TABLE.required(_POSITIONS, *(f"{_POSITIONS}[].{name}" for name in ("segment", "ledgerId", "entryId")))
+_POSITIONS = "spec.restore.positions"
+_TABLE.required(_POSITIONS)
+common_rows.checkpoint_positions(_TABLE, _POSITIONS)
 _TABLE.fewest_entries(_POSITIONS, 1, [_POSITION])
 _TABLE.most_entries(_POSITIONS, 512, lambda number: {**_POSITION, "segment": number})
 _TABLE.unique(_POSITIONS, [_POSITION, {**_POSITION, "entryId": 10}], "segment")
-_TABLE.at_least(f"{_POSITIONS}[].segment", 0)
-_TABLE.between(f"{_POSITIONS}[].ledgerId", 0, _MOST_WHOLE)
-_TABLE.between(f"{_POSITIONS}[].entryId", -1, _MOST_WHOLE)
-_TABLE.between(f"{_POSITIONS}[].batchIndex", -1, _MOST_WHOLE)
 
 common_rows.conditions(_TABLE)
 _TABLE.one_of("status.phase", "Pending", "Running", "Succeeded", "Failed")

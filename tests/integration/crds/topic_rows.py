@@ -194,8 +194,7 @@ _TABLE.one_of(
     f"{_OPERATION}.kind",
     *("Create", "Split", "Merge", "Rebucket", "Migrate", "Prune", "Delete", "Seek", "SkipAll", "Restore"),
 )
-_TABLE.required(*(f"{_OPERATION}.positions[].{name}" for name in ("segment", "ledgerId", "entryId")))
-_TABLE.at_least(f"{_OPERATION}.positions[].segment", 0)
+common_rows.checkpoint_positions(_TABLE, f"{_OPERATION}.positions")
 _TABLE.one_of(f"{_OPERATION}.result", "Failed", "RolledBack")
 _TABLE.time(f"{_OPERATION}.startedAt")
 _TABLE.at_least(f"{_OPERATION}.children[].id", 0)
