@@ -6,15 +6,14 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.e2e.kubectl import Manifest, apply, exists, kubectl, until
+from tests.e2e.kubectl import apply, exists, kubectl, until
 from tests.e2e.release import GATEWAY_URL, Release
-from tests.e2e.world import APPLICATIONS, TOPIC_API, Toolbox, active, await_ready, connection
+from tests.e2e.world import APPLICATIONS, TOPIC_API, Toolbox, active, await_ready, connection, rights_of_the_dashboard
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(600)]
 
 TOPIC, SUBSCRIPTION = "by-rest", "billing"
 _TOKEN = "/var/run/gateway/token"
-_RIGHTS = "rbac.authorization.k8s.io"
 
 
 def test_a_topic_lives_by_rest_for_those_who_may(release: Release, toolbox: Toolbox) -> None:
@@ -32,7 +31,7 @@ def test_a_topic_lives_by_rest_for_those_who_may(release: Release, toolbox: Tool
     # The account may see topics and consume, and no more: the API server is asked as it.
     assert ask("PUT")[0] == HTTPStatus.FORBIDDEN
     assert not exists("scalabletopic", TOPIC, APPLICATIONS)
-    rights = _rights()
+    rights = rights_of_the_dashboard(TOPIC, ["*"], ["get", "list", "create", "delete"])
     apply(*rights, namespace=APPLICATIONS)
     try:
         done("PUT", "?numInitialSegments=2")
@@ -49,18 +48,3 @@ def test_a_topic_lives_by_rest_for_those_who_may(release: Release, toolbox: Tool
     finally:
         for each in rights:
             kubectl("delete", each["kind"], each["metadata"]["name"], "--namespace", APPLICATIONS)
-
-
-def _rights() -> list[Manifest]:
-    named = {"metadata": {"name": "by-rest"}}
-    rule = {"apiGroups": ["scalabletopics.io"], "resources": ["*"], "verbs": ["get", "list", "create", "delete"]}
-    return [
-        {"apiVersion": f"{_RIGHTS}/v1", "kind": "Role", **named, "rules": [rule]},
-        {
-            "apiVersion": f"{_RIGHTS}/v1",
-            "kind": "RoleBinding",
-            **named,
-            "roleRef": {"apiGroup": _RIGHTS, "kind": "Role", "name": "by-rest"},
-            "subjects": [{"kind": "ServiceAccount", "name": "dashboard", "namespace": APPLICATIONS}],
-        },
-    ]

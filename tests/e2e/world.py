@@ -20,6 +20,7 @@ from tests.e2e.report import Report
 ROOT = Path(__file__).parents[2]
 APPLICATIONS = "applications"
 TOOLBOX = "toolbox"
+_DASHBOARD = "dashboard"
 TOPIC_API = "/admin/v2/scalable/public/default"
 # Files that a pod of the tests runs, beside what is in the operator's image.
 HARNESS = (
@@ -242,21 +243,28 @@ def _harness() -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "harness"}, "data": content}
 
 
-def _dashboard() -> list[Manifest]:
-    """Who may see topics through the gateway and consume from them, as docs/gateway.md has it."""
+def rights_of_the_dashboard(name: str, resources: list[str], verbs: list[str]) -> list[Manifest]:
+    """A Role of that name, with these rights to our kinds, and its binding to the account of the toolbox."""
     rights = "rbac.authorization.k8s.io"
-    rule = {"apiGroups": ["scalabletopics.io"], "resources": ["scalabletopics"], "verbs": ["get", "consume"]}
-    named = {"metadata": {"name": "dashboard"}}
+    named = {"metadata": {"name": name}}
+    rule = {"apiGroups": ["scalabletopics.io"], "resources": resources, "verbs": verbs}
     return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", **named},
         {"apiVersion": f"{rights}/v1", "kind": "Role", **named, "rules": [rule]},
         {
             "apiVersion": f"{rights}/v1",
             "kind": "RoleBinding",
             **named,
-            "roleRef": {"apiGroup": rights, "kind": "Role", "name": "dashboard"},
-            "subjects": [{"kind": "ServiceAccount", "name": "dashboard", "namespace": APPLICATIONS}],
+            "roleRef": {"apiGroup": rights, "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": _DASHBOARD, "namespace": APPLICATIONS}],
         },
+    ]
+
+
+def _dashboard() -> list[Manifest]:
+    """Who may see topics through the gateway and consume from them, as docs/gateway.md has it."""
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": _DASHBOARD}},
+        *rights_of_the_dashboard(_DASHBOARD, ["scalabletopics"], ["get", "consume"]),
     ]
 
 
@@ -283,7 +291,7 @@ def _toolbox(image: str) -> Manifest:
         ],
     }
     spec = {
-        "serviceAccountName": "dashboard",
+        "serviceAccountName": _DASHBOARD,
         "terminationGracePeriodSeconds": 0,
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [container],

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pulsar
@@ -13,12 +12,14 @@ import pytest
 
 from bench import rebalancing
 from dev.access import KubernetesAccess, PulsarAccess
-from scalable_topics.sdk import Client, GatewayOptions, Producer, StreamConsumer
+from scalable_topics.sdk import Client, GatewayOptions
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from tests.support import manifests
 from tests.support.callers import make_caller
 from tests.support.evidence import Evidence, table
+from tests.support.keyed_traffic import KeyedTraffic
 from tests.support.operator_guarantee import percentile
+from tests.support.ordered_reading import OrderedReading
 from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import Replicas, replicas
 
@@ -132,10 +133,10 @@ async def _new(client: Client, topic: str, number: int) -> float:
 
 async def _joining(client: Client, topic: str) -> list[float]:
     found = []
-    async with await client.producer(topic) as producer, _kept_up(producer):
+    async with await client.producer(topic) as producer, KeyedTraffic(producer, keys=200, burst=4, pause_seconds=0.02):
         first = await client.stream_consumer(topic, "shared", consumer_name="first")
-        async with first, _reading(first):
-            await asyncio.sleep(2.0)
+        async with first, OrderedReading(first) as reading:
+            await reading.until(1)
             for number in range(_TRIES):
                 started = time.monotonic()
                 async with await client.stream_consumer(topic, "shared", consumer_name=f"n{number}") as second:
@@ -144,42 +145,6 @@ async def _joining(client: Client, topic: str) -> list[float]:
                 while len(first.segment_ids) < _SHARED:
                     await asyncio.sleep(0.05)
     return found
-
-
-@asynccontextmanager
-async def _kept_up(producer: Producer) -> AsyncIterator[None]:
-    """200 messages a second while it lasts."""
-
-    async def send() -> None:
-        number = 0
-        while True:
-            await producer.send(b"more", key=f"key-{number % 200}")
-            number += 1
-            await asyncio.sleep(0.004)
-
-    async with _in_background(send()):
-        yield
-
-
-@asynccontextmanager
-async def _reading(consumer: StreamConsumer) -> AsyncIterator[None]:
-    async def read() -> None:
-        while True:
-            await consumer.acknowledge_cumulative(await consumer.receive())
-
-    async with _in_background(read()):
-        yield
-
-
-@asynccontextmanager
-async def _in_background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
-    try:
-        yield
-        assert not task.done(), task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def _spread(seconds: Sequence[float]) -> tuple[str, str, str]:

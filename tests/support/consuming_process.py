@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import pulsar
 
@@ -56,7 +56,12 @@ class _Log:
         self._file.flush()
 
 
-async def _consume_stream(consumer: StreamConsumer, log: _Log, stopping: asyncio.Event) -> None:
+async def _consume_messages(
+    consumer: StreamConsumer | QueueConsumer,
+    acknowledge: Callable[[Sequence[Any]], Awaitable[None]],
+    log: _Log,
+    stopping: asyncio.Event,
+) -> None:
     while not stopping.is_set():
         try:
             messages = await consumer.receive_many(_AT_ONCE, _WAIT_SECONDS)
@@ -64,18 +69,7 @@ async def _consume_stream(consumer: StreamConsumer, log: _Log, stopping: asyncio
             continue
         log.received(messages)
         log.write(acknowledged_line(len(messages)))
-        await consumer.acknowledge_cumulative(messages[-1])
-
-
-async def _consume_queue(consumer: QueueConsumer, log: _Log, stopping: asyncio.Event) -> None:
-    while not stopping.is_set():
-        try:
-            messages = await consumer.receive_many(_AT_ONCE, _WAIT_SECONDS)
-        except TimeoutError:
-            continue
-        log.received(messages)
-        log.write(acknowledged_line(len(messages)))
-        await consumer.acknowledge_many(messages)
+        await acknowledge(messages)
 
 
 async def _consume_checkpoints(consumer: CheckpointConsumer, log: _Log, stopping: asyncio.Event) -> None:
@@ -102,10 +96,10 @@ async def _consume(kind: Kind, client: Client, topic: str, subscription: str, na
     match kind:
         case Kind.STREAM:
             made = await _made(lambda: client.stream_consumer(topic, subscription, **options), stopping)
-            await _consume_stream(made, log, stopping)
+            await _consume_messages(made, lambda got: made.acknowledge_cumulative(got[-1]), log, stopping)
         case Kind.QUEUE:
             shared = await _made(lambda: client.queue_consumer(topic, subscription, **options), stopping)
-            await _consume_queue(shared, log, stopping)
+            await _consume_messages(shared, shared.acknowledge_many, log, stopping)
         case Kind.CHECKPOINT:
             kept = await _made(lambda: client.checkpoint_consumer(topic, subscription, **options), stopping)
             await _consume_checkpoints(kept, log, stopping)

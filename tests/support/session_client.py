@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 import uuid
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
@@ -14,8 +13,9 @@ from typing import Any
 
 import aiohttp
 
+from tests.support.waiting import eventually
+
 Frame = dict[str, Any]
-_NOBODY_LEADS_SECONDS, _AGAIN_SECONDS = 20.0, 0.2
 
 
 @dataclass(slots=True)
@@ -105,11 +105,17 @@ async def open_session(
 
 async def _connect(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientWebSocketResponse:
     """Asks again as long as nobody leads the topic, as the contract tells consumers to."""
-    deadline = time.monotonic() + _NOBODY_LEADS_SECONDS
-    while True:
+
+    async def connected() -> aiohttp.ClientWebSocketResponse | None:
         try:
             return await session.ws_connect(url)
         except aiohttp.WSServerHandshakeError as refused:
-            if refused.status != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > deadline:
+            if refused.status != HTTPStatus.SERVICE_UNAVAILABLE:
                 raise
-        await asyncio.sleep(_AGAIN_SECONDS)
+            return None
+
+    socket = await eventually(
+        connected, lambda found: found is not None, what="somebody leads the topic", within_seconds=20
+    )
+    assert socket is not None
+    return socket
