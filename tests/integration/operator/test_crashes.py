@@ -40,6 +40,7 @@ CHOSEN = {
     Kind.UNSUBSCRIBE: ("last cursor deleted",),
     Kind.SEEK: ("journal opened", "first cursor moved", "journal closed"),
     Kind.SKIP_ALL: ("last cursor moved",),
+    Kind.RESTORE: ("consumers have let go", "first cursor moved"),
     Kind.DELETE: ("first segment deleted", "claim deleted"),
 }
 
