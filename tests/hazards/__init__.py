@@ -1,0 +1,1 @@
+"""Faults that others have paid for, each with the tests that would notice it here."""
