@@ -12,6 +12,10 @@ PROFILE ?= ordinary
 UNIT_WORKERS ?= auto
 INTEGRATION_WORKERS ?= 2
 PYTEST_ARGUMENTS ?=
+# Simulated stories: make simulate SEEDS=5000 FIRST=1000, or make simulate STORY=replicas:12
+SEEDS ?= 1000
+FIRST ?= 0
+STORY ?=
 # A chart holds all its files itself.
 CRD_FOLDERS := crds charts/scalable-topics/files/crds
 
@@ -80,8 +84,12 @@ test-conformance: $(ENVIRONMENT) ## Cases of the peer implementation
 	$(PYTEST) tests/conformance -n $(UNIT_WORKERS)
 
 .PHONY: test-simulation
-test-simulation: $(ENVIRONMENT) ## Operations with a crash, a lost reply or a stale write at every step (SIMULATION_SEEDS=)
-	$(PYTEST) tests/simulation -n $(UNIT_WORKERS)
+test-simulation: $(ENVIRONMENT) ## Stories in which everything goes wrong that can, on models in virtual time (SIMULATION_SEEDS=)
+	PYTHONHASHSEED=0 $(PYTEST) tests/simulation -n $(UNIT_WORKERS)
+
+.PHONY: simulate
+simulate: $(ENVIRONMENT) ## More of these stories (SEEDS=, FIRST=), or one again (STORY=)
+	$(PYTHON) -m tests.simulation.simulate --seeds $(SEEDS) --first $(FIRST) $(if $(STORY),--story $(STORY))
 
 .PHONY: test-integration
 test-integration: $(ENVIRONMENT) ## Tests on a real API server and a real broker (PROFILE=)
@@ -163,6 +171,10 @@ show-ordered: $(ENVIRONMENT) ## Twenty minutes of consumers that come, go and di
 .PHONY: show-first-message
 show-first-message: $(ENVIRONMENT) ## How soon a stream consumer has its first message, and what moves for it
 	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_first_message.py
+
+.PHONY: show-simulation
+show-simulation: $(ENVIRONMENT) ## 20,000 seeds of simulated stories, and every guard taken out in turn (SIMULATED_SEEDS=)
+	PYTHONHASHSEED=0 $(LONG) tests/long/test_simulated.py
 
 .PHONY: show-guarantee
 show-guarantee: $(ENVIRONMENT) ## Ten minutes of traffic through layout changes: ordinary, roll-over, two brokers

@@ -193,11 +193,8 @@ class OperatorProcess:
 
     async def _lead(self, relister: Relister, looks: Looks, gateway: str, stop: asyncio.Event) -> None:
         """Stand for election while there is work, and let others have the shards at once in the end."""
-        settings, identity = self._settings, self._identity
-        logger.info("standing for election as %s", identity)
-        leadership = Leadership(
-            settings.operator_namespace, identity, settings.shards, settings.lease, self._shards, gateway
-        )
+        logger.info("standing for election as %s", self._identity)
+        leadership = self._make_leadership(gateway)
         self._shards.follow(leadership)
         leadership.start()
         try:
@@ -205,6 +202,12 @@ class OperatorProcess:
         finally:
             self._shards.stop()
             await leadership.stop()
+
+    def _make_leadership(self, gateway: str) -> Leadership:
+        settings = self._settings
+        return Leadership(
+            settings.operator_namespace, self._identity, settings.shards, settings.lease, self._shards, gateway
+        )
 
     def _consumer_sessions(self, kube: KubeClient) -> RouteMaker:
         assert self._coordinator is not None
@@ -290,12 +293,11 @@ class OperatorProcess:
         }
 
     async def _work(self, relister: Relister, looks: Looks, leadership: Leadership, stop: asyncio.Event) -> None:
-        registry = make_registry(self._cache, WATCHED, self._on_change, relister.ask)
         logger.info("all objects are listed; work begins")
         tasks = [
             asyncio.create_task(coroutine, name=name)
             for name, coroutine in {
-                "watch": watch(registry, self._settings.namespaces, self._take_signals),
+                "watch": self._watch(relister),
                 "relist": relister.run(),
                 "queue": self._queue.run(self._reconcile, self._settings.workers),
                 "probes": self._probes.run(self._reconcile, self._settings.workers),
@@ -312,6 +314,10 @@ class OperatorProcess:
         await asyncio.gather(*pending, return_exceptions=True)
         for task in done:
             task.result()
+
+    async def _watch(self, relister: Relister) -> None:
+        registry = make_registry(self._cache, WATCHED, self._on_change, relister.ask)
+        await watch(registry, self._settings.namespaces, self._take_signals)
 
     async def _reconcile(self, key: ObjectKey) -> None:
         """Work on one key; whatever goes wrong is this key's alone."""

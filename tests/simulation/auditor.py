@@ -53,6 +53,7 @@ class Auditor:
         calls: all calls so far.
         topic_of: full name of a segment's topic.
         clock: the time.
+        foreign: fields of a status that are not the operations'.
 
     Attributes:
         dropped: topics deleted behind the operator's back, and at which call.
@@ -70,7 +71,9 @@ class Auditor:
         calls: list[Call],
         topic_of: Callable[[TopicName, Segment], str],
         clock: ModelClock,
+        foreign: Mapping[str, Any] = FOREIGN_FIELDS,
     ) -> None:
+        self._foreign = foreign
         self._broker = broker
         self._objects = objects
         self._calls = calls
@@ -200,7 +203,7 @@ class Auditor:
 
     def committed(self, body: TopicObject, before: TopicState, after: TopicState, intent: TopicIntent) -> None:
         """Judge a new version of the record against the one before and against the brokers."""
-        if before.incarnation != after.incarnation:
+        if before.incarnation != after.incarnation and before.layout != after.layout:
             # R12: rebuilt, whatever was recorded before.
             before = replace(before, layout=None, operation=None)
         if after.layout is not None:
@@ -219,7 +222,7 @@ class Auditor:
 
     def _check_foreign_fields(self, body: TopicObject, before: TopicState, after: TopicState) -> None:
         """Hazard A1-26008: what others keep in the status and later releases keep in the layout survives."""
-        for key, value in FOREIGN_FIELDS.items():
+        for key, value in self._foreign.items():
             if body.status.get(key) != value:
                 self._fail(f"A1-26008: status field {key} became {body.status.get(key)!r}")
         if before.layout is None or after.layout is None:

@@ -464,7 +464,5 @@ def tell(seed: int, steps: int = 400) -> CoordinatedWorld:
         asyncio.run(go_on())
     except AssertionError as error:
         last = "\n".join(world.trace[-40:])
-        raise AssertionError(
-            f"seed {seed}: {error}\n{last}\nrun it again: pytest tests/simulation --seed={seed}"
-        ) from error
+        raise AssertionError(f"seed {seed}: {error}\n{last}\nagain: make simulate STORY=consumers:{seed}") from error
     return world

@@ -33,6 +33,17 @@ class ModelCursor:
     mark_delete: Position
     durable: bool = True
     consumers: int = 0
+    names: set[str] = field(default_factory=set)
+
+    def attach(self, name: str) -> None:
+        """A consumer connects."""
+        self.names.add(name)
+        self.consumers = len(self.names)
+
+    def detach(self, name: str) -> None:
+        """A consumer leaves."""
+        self.names.discard(name)
+        self.consumers = len(self.names)
 
 
 @dataclass(slots=True)
@@ -160,7 +171,11 @@ class ModelBroker:
             producers=frozenset(topic.producers),
             cursors={
                 subscription: CursorLook(
-                    topic.counts(subscription), cursor.mark_delete, topic.backlog(subscription), cursor.consumers
+                    topic.counts(subscription),
+                    cursor.mark_delete,
+                    topic.backlog(subscription),
+                    cursor.consumers,
+                    frozenset(cursor.names),
                 )
                 for subscription, cursor in topic.cursors.items()
             },

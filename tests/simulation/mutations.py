@@ -35,7 +35,7 @@ _CRASHES = (FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER)
 
 
 @dataclass(frozen=True, slots=True)
-class Mutation:
+class Removal:
     """One guard taken out.
 
     Args:
@@ -43,16 +43,12 @@ class Mutation:
         function: the function it is taken out of.
         old: a piece of its source, there exactly once.
         new: what stands there instead.
-        script: the story that shows it.
-        faults: kinds of faults that show it; none when the story alone does.
     """
 
     name: str
     function: Callable[..., Any]
     old: str
     new: str
-    script: str
-    faults: tuple[FaultKind, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -77,6 +73,19 @@ class Mutation:
             yield
         finally:
             self.function.__code__ = original
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation(Removal):
+    """A guard of the operations taken out, and what shows it.
+
+    Args:
+        script: the story that does.
+        faults: kinds of faults that do; none when the story alone does.
+    """
+
+    script: str
+    faults: tuple[FaultKind, ...] = ()
 
 
 MUTATIONS = (

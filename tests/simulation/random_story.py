@@ -42,8 +42,7 @@ def tell_random(seed: int) -> World:
     except BaseException as error:
         trace = "\n".join([*world.trace[-160:], *(f"   event {event}" for event in world.events[-10:])])
         raise SimulationFailed(
-            f"seed {seed}: {type(error).__name__}: {error}\n"
-            f"run it again: pytest tests/simulation --seed={seed}\n{trace}"
+            f"seed {seed}: {type(error).__name__}: {error}\nagain: make simulate STORY=operations:{seed}\n{trace}"
         ) from error
     return world
 

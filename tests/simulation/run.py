@@ -170,7 +170,7 @@ def _waits_for_a_person(world: World, body: TopicObject) -> bool:
     holed = bool(world.auditor.dropped) and "do not make a layout" in body.standing
     in_the_way = any(other.deleting and not other.gone for other in world.objects)
     taken = "was taken over" in body.standing and _claimed_by_the_dead(world)
-    rivals = world.auditor.losses > 1 and "both replace" in body.standing
+    rivals = world.auditor.losses > 1 and any(why in body.standing for why in ("both replace", "are both first"))
     return bool(body.standing) and (holed or taken or rivals or in_the_way)
 
 

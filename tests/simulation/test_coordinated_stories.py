@@ -1,8 +1,4 @@
-"""Ordered consumers under a coordinator, with faults at every step: at no time two readers, and none before its turn.
-
-R7, R17, R21; `pytest tests/simulation --seed=N` tells one again; of as many as SIMULATION_SEEDS says, a quarter is told
-here.
-"""
+"""Stories of ordered consumers under a coordinator go somewhere, and notice what must not be (R7, R17, R21)."""
 
 from __future__ import annotations
 
@@ -13,10 +9,6 @@ from scalable_topics_operator.controllers import coordinator
 from scalable_topics_operator.operations.errors import BackendUnavailable
 from scalable_topics_operator.operations.protocols import SegmentLook
 from tests.simulation.coordinated_world import CoordinatedWorld, tell
-
-
-def test_a_story_of_consumers(consumers_seed: int) -> None:
-    tell(consumers_seed)
 
 
 def test_stories_go_somewhere() -> None:

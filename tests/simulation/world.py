@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
 from scalable_topics.layout import Segment, TopicName, classic_segment_name, parse_classic_segment_name
 from scalable_topics_operator.cluster.kube_errors import KubeError
@@ -95,8 +96,8 @@ class AuditedBroker(ModelBroker):
 class World:
     """Everything outside an operator process."""
 
-    def __init__(self) -> None:
-        self.clock = ModelClock()
+    def __init__(self, clock: ModelClock | None = None, foreign: Mapping[str, Any] = FOREIGN_FIELDS) -> None:
+        self.clock = clock or ModelClock()
         self.broker = AuditedBroker(clock=self.clock)
         self.objects: list[TopicObject] = []
         self.plan: FaultPlan = NoFaults()
@@ -110,7 +111,7 @@ class World:
         self.sought: dict[str, int] = {}
         self.writing = True
         self.listener = ListeningProducer(self.broker, TOPIC, self.clock)
-        self.auditor = Auditor(self.broker, self.objects, self.calls, _segment_topic, self.clock)
+        self.auditor = Auditor(self.broker, self.objects, self.calls, _segment_topic, self.clock, foreign)
         self.broker.auditor = self.auditor
         self.broker.when_life_ends = self._end_life  # type: ignore[method-assign]
         self.deposed: asyncio.Event | None = None
@@ -179,9 +180,12 @@ class World:
 
     # What clients do
 
-    def step(self) -> None:
-        """Producers write to one segment they may write to; readers read on."""
-        turn = len(self.calls)
+    def step(self, turn: int) -> None:
+        """Producers write to one segment they may write to; readers read on.
+
+        Args:
+            turn: how many steps were made before.
+        """
         if self.writing and not any(body.deleting and not body.retain and not body.gone for body in self.objects):
             self.listener.step(turn)
         for body in self.objects:
@@ -275,7 +279,7 @@ class World:
 
     def begin(self, verb: str, target: str, nature: Nature) -> Call:
         """Number a call; everybody else makes a step first."""
-        self.step()
+        self.step(len(self.calls))
         call = Call(len(self.calls), verb, target, nature)
         self.calls.append(call)
         for late in [late for late in self._late if 0 < late.due <= call.index]:

@@ -281,8 +281,6 @@ class KubeClient:
     async def _once(
         self, method: str, path: str, what: str, params: dict[str, str], body: Body | None, content_type: str
     ) -> Body:
-        if self._session is None:
-            raise RuntimeError("KubeClient is used outside its context manager")
         timeout_seconds = seconds_to_act(time.monotonic(), self._timeout_seconds)
         if not timeout_seconds:
             raise KubeUnavailable(what, 0, "nothing was sent: another replica may lead this object by now")
@@ -293,23 +291,37 @@ class KubeClient:
             headers["Content-Type"] = content_type
             data = json.dumps(body)
         try:
-            async with self._session.request(
-                method,
-                self._endpoint.server + path,
-                params=params,
-                data=data,
-                headers=headers,
-                ssl=self._endpoint.ssl_context or True,
-                allow_redirects=False,
-                # To the point: aiohttp would let longer ones end up to a second late.
-                timeout=aiohttp.ClientTimeout(total=timeout_seconds, ceil_threshold=math.inf),
-            ) as response:
-                text = await response.text()
-                if response.status < 300:
-                    return json.loads(text) if text else {}
-                raise _error(what, response.status, text)
+            status, text = await self._exchange(method, path, params, headers, data, timeout_seconds)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise KubeUnavailable(what, 0, str(error) or type(error).__name__) from error
+        if status < 300:
+            return json.loads(text) if text else {}
+        raise _error(what, status, text)
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str],
+        headers: CIMultiDict[str],
+        data: str | None,
+        timeout_seconds: float,
+    ) -> tuple[int, str]:
+        """Send one request; answers its status and text. Raises ClientError, TimeoutError, OSError."""
+        if self._session is None:
+            raise RuntimeError("KubeClient is used outside its context manager")
+        async with self._session.request(
+            method,
+            self._endpoint.server + path,
+            params=params,
+            data=data,
+            headers=headers,
+            ssl=self._endpoint.ssl_context or True,
+            allow_redirects=False,
+            # To the point: aiohttp would let longer ones end up to a second late.
+            timeout=aiohttp.ClientTimeout(total=timeout_seconds, ceil_threshold=math.inf),
+        ) as response:
+            return response.status, await response.text()
 
 
 def _error(what: str, status: int, text: str) -> KubeError:

@@ -150,7 +150,7 @@ class Leadership:
             self._ended.set_result(None) if error is None else self._ended.set_exception(error)
 
     async def _elect(self) -> None:
-        async with KubeClient(timeout_seconds=self._times.renew_seconds, tries=1) as kube:
+        async with self._connect() as kube:
             while not self._stopping:
                 began = time.monotonic()
                 try:
@@ -160,8 +160,7 @@ class Leadership:
                     logger.warning("leadership: %s", error)
                 self._show(self._election.expire(time.monotonic()))
                 pause_seconds = max(0.0, began + self._times.renew_seconds - time.monotonic())
-                await asyncio.to_thread(self._wake.wait, pause_seconds)
-                self._wake.clear()
+                await self._pause(pause_seconds)
             try:
                 async with asyncio.timeout(_LEAVE_SECONDS):
                     await self._write_all(kube, self._election.release(list(self._election.held)))
@@ -170,6 +169,14 @@ class Leadership:
                 logger.warning(
                     "leadership: not released in %.0f s; others take over when it has run out", _LEAVE_SECONDS
                 )
+
+    def _connect(self) -> KubeClient:
+        return KubeClient(timeout_seconds=self._times.renew_seconds, tries=1)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait so long, or until there is something to do."""
+        await asyncio.to_thread(self._wake.wait, seconds)
+        self._wake.clear()
 
     async def _turn(self, kube: KubeClient) -> None:
         # What ran out while the process slept is lost, and gained anew under another term if nobody has taken it.

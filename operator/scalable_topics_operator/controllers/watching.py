@@ -112,14 +112,25 @@ def _register(
 ) -> None:
     @kopf.on.event(resource.group, resource.version, resource.plural, registry=registry, id=f"watch-{resource.plural}")
     async def watched(event: Any, **_: Any) -> None:
-        body: Body = dict(event["object"])
-        body.setdefault("apiVersion", resource.api_version)
-        body.setdefault("kind", resource.kind)
-        key = key_of(resource, body)
-        if event["type"] is None:
-            on_listing()
-        if event["type"] == "DELETED":
-            if cache.remove(key, body["metadata"]["uid"]):
-                on_change(key)
-        elif cache.observe(resource, body):
+        take_event(event["type"], dict(event["object"]), resource, cache, on_change, on_listing)
+
+
+def take_event(
+    kind: str | None,
+    body: Body,
+    resource: Resource,
+    cache: ObjectCache,
+    on_change: Callable[[ObjectKey], None],
+    on_listing: Callable[[], None],
+) -> None:
+    """Take in one event of a watch; its kind is None for an object of a listing."""
+    body.setdefault("apiVersion", resource.api_version)
+    body.setdefault("kind", resource.kind)
+    key = key_of(resource, body)
+    if kind is None:
+        on_listing()
+    if kind == "DELETED":
+        if cache.remove(key, body["metadata"]["uid"]):
             on_change(key)
+    elif cache.observe(resource, body):
+        on_change(key)

@@ -180,21 +180,28 @@ def _settle_rivals(reading: _Reading) -> str:
     pool = reading.counted | half_sealed.keys()
     for segment_id in sorted(pool):
         witness = reading.witnesses[segment_id]
-        parents = set(witness.record.parent_ids)
-        rivals = [one for one in reading.newer(segment_id, pool) if not parents.isdisjoint(one.record.parent_ids)]
+        rivals = [one for one in reading.newer(segment_id, pool) if _are_rivals(witness.record, one.record)]
         if not rivals:
             continue
         if witness.entries:
-            ids = [one.record.segment_id for one in rivals]
-            return (
-                f"segments {[segment_id]} and {ids} both replace {list(witness.record.parent_ids)} and "
-                f"{[segment_id]} hold messages"
-            )
+            ids, parents = [one.record.segment_id for one in rivals], list(witness.record.parent_ids)
+            what = f"both replace {parents}" if parents else "are both first of their hashes"
+            return f"segments {[segment_id]} and {ids} {what} and {[segment_id]} hold messages"
         reading.counted.discard(segment_id)
         if half_sealed.get(segment_id) in reading.unfinished:
             reading.unfinished.remove(half_sealed[segment_id])
         reading.discarded.append(witness.topic)
     return ""
+
+
+def _are_rivals(record: SegmentRecord, other: SegmentRecord) -> bool:
+    """Whether of two segments that cover the same hashes at most one was ever part of the layout.
+
+    Initial segments replace nobody: two of them come of ids that were given out twice.
+    """
+    if not record.parent_ids:
+        return not other.parent_ids
+    return not set(record.parent_ids).isdisjoint(other.parent_ids)
 
 
 def _drop_left_behind(reading: _Reading) -> None:

@@ -253,6 +253,16 @@ def test_r11_two_sets_of_children_with_messages_need_a_person() -> None:
     assert not rebuilt.discard, "nothing may be deleted then"
 
 
+def test_r11_two_sets_of_first_segments_need_a_person_once_the_earlier_holds_messages() -> None:
+    """Ids are given out twice only after a status came back from a backup; found by seed 670 of the simulation."""
+    used = witness(0, "0000-ffff", operation="create-again", siblings=(0,), entries=3)
+    left = witness(3, "8000-ffff", operation="create", siblings=(2, 3))
+    assert rebuild([used, left]).problem == "segments [0] and [3] are both first of their hashes and [0] hold messages"
+    rebuilt = rebuild([replace(used, entries=0), witness(1, "0000-ffff", operation="create", siblings=(1,), entries=2)])
+    assert rebuilt.layout is not None
+    assert [segment.segment_id for segment in rebuilt.layout.active] == [1]
+
+
 def test_r11_a_sealed_segment_is_known_by_what_covers_its_hashes_when_its_children_are_gone() -> None:
     """The middle generation was empty, so it was pruned first; the oldest still holds messages."""
     topics = [

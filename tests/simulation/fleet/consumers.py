@@ -1,0 +1,304 @@
+"""Consumers of an ordered subscription, over replicas that lead it in turn (R7, R17, R21)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scalable_topics.layout import SegmentLayout
+from scalable_topics_operator.assignment.group import Version
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
+from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object, subscription_object_name
+from scalable_topics_operator.controllers.session_room import Registration, Room, Session
+from scalable_topics_operator.controllers.subscription_status import read_group
+from scalable_topics_operator.controllers.timestamps import timestamp_now
+from tests.simulation.fleet.api_server import Body, Key
+from tests.simulation.model_broker import ModelCursor
+
+if TYPE_CHECKING:
+    from tests.simulation.fleet.replica import SimulatedReplica
+    from tests.simulation.fleet.world import FleetWorld
+
+ORDERED = "ordered"
+_ENTRIES_AT_ONCE = 5
+# A look may be that old when what follows from it is committed.
+_REPLY_SECONDS = 12.0
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    """One connection to a leader: what comes over it counts while it is the consumer's. Implements `Outlet`."""
+
+    consumer: FleetConsumer
+
+    def send(self, frame: Mapping[str, Any]) -> None:
+        if self.consumer.connection is self:
+            self.consumer.frames.append(frame)
+
+    def refuse(self, status: int, reason: str, *, final: bool) -> None:
+        if self.consumer.connection is self:
+            self.consumer.lose()
+            self.consumer.is_final = final
+
+    def leave(self) -> None:
+        if self.consumer.connection is self:
+            self.consumer.lose()
+
+
+class FleetConsumer:
+    """A consumer as docs/sessions.md wants it.
+
+    Args:
+        group: those it belongs to.
+        name: unique among them.
+    """
+
+    def __init__(self, group: ConsumerGroup, name: str) -> None:
+        self._group = group
+        self.name = name
+        self._lives = 0
+        self.holds: set[int] = set()
+        self.connection: _Connection | None = None
+        self.away_since_seconds = 0.0
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """The process ends, and another one begins; brokers notice."""
+        for segment in list(self.holds):
+            self._group.detach(self, segment)
+        self._lives += 1
+        self.frames: list[Mapping[str, Any]] = []
+        self.lose()
+        self._session: Session | None = None
+        self._leader: SimulatedReplica | None = None
+        self._version: Version | None = None
+        self._wanted: set[int] = set()
+        self._said: set[int] = set()
+        self._was_registered = False
+        self.is_final = False
+
+    def lose(self) -> None:
+        """Its connection is closed."""
+        if self.connection is not None:
+            self.connection = None
+            self.away_since_seconds = self._group.world.loop.time()
+
+    # What it does.
+
+    def register(self) -> None:
+        """Open a session with whoever leads, if it has none."""
+        if self._leader is not None and (self._leader.is_dead or not self._leader.leads(self._group.key)):
+            # Its connection is closed with the process, or by one that does not lead any more.
+            self.lose()
+        if self.connection is not None or self.is_final:
+            return
+        self.frames.clear()
+        leader = self._leader = self._group.leader()
+        recorded = self._group.recorded(leader) if leader is not None else None
+        if leader is None or leader.coordinator is None or recorded is None:
+            return
+        registration = Registration(
+            self.name, f"{self.name}-{self._lives}", resume=self._was_registered, holds=frozenset(self.holds)
+        )
+        self.connection, self._said = _Connection(self), set()
+        room = leader.coordinator.room(self._group.key)
+        self._session = room.enter(registration, self.connection, recorded, timestamp_now())
+        leader.wake(self._group.key)
+
+    def disconnect(self) -> None:
+        """Lose the session."""
+        if (room := self._room()) is not None and self._session is not None:
+            room.lost(self._session, self._group.world.loop.time())
+        self.lose()
+
+    def listen(self) -> None:
+        """Take one frame in."""
+        if not self.frames:
+            return
+        frame = self.frames.pop(0)
+        if frame["type"] == "registered":
+            self._was_registered = True
+        if frame["type"] != "assignment":
+            return
+        version = Version(**frame["version"])
+        if self._version is None or version > self._version:
+            self._version, self._wanted = version, {segment["id"] for segment in frame["segments"]}
+
+    def attach(self) -> None:
+        """Attach to what it may read and nobody else does, as far as its broker knows."""
+        for segment in sorted(self._wanted - self.holds):
+            self._group.attach(self, segment)
+
+    def let_go(self) -> None:
+        """Detach from what it may not read any more, and say so."""
+        gone = self.holds - self._wanted
+        for segment in gone:
+            self._group.detach(self, segment)
+        room = self._room()
+        if gone and room is not None and self._session is not None and room.is_present(self._session):
+            room.released(self._session, gone)
+
+    def read(self, *, to_the_end: bool = False) -> None:
+        """Read on, and say so when a sealed segment is at its end."""
+        for segment in sorted(self.holds & self._wanted):
+            if (
+                self._group.read(segment, to_the_end=to_the_end)
+                and segment not in self._said
+                and (room := self._room()) is not None
+            ):
+                self._said.add(segment)
+                room.hints.add(segment)
+                room.look_soon()
+
+    def _room(self) -> Room | None:
+        """Where its session is, which will be looked at."""
+        if self.connection is None or self._leader is None or self._leader.coordinator is None:
+            return None
+        self._leader.wake(self._group.key)
+        return self._leader.coordinator.room(self._group.key)
+
+
+class ConsumerGroup:
+    """The consumers, and what they are attached to.
+
+    Args:
+        world: around them.
+        chances: draw what they do.
+        count: how many there are.
+    """
+
+    def __init__(self, world: FleetWorld, chances: random.Random, count: int) -> None:
+        self.world = world
+        self.key = ObjectKey(SUBSCRIPTIONS.plural, "shop", subscription_object_name("orders", ORDERED))
+        self._chances = chances
+        self._attached: dict[int, FleetConsumer] = {}
+        self._attached_at: dict[int, float] = {}
+        self.consumers = [FleetConsumer(self, f"consumer-{number}") for number in range(count)]
+
+    def declare(self) -> None:
+        """Create the ScalableTopicSubscription for the present ScalableTopic, if there is none."""
+        topic = self.world.topic_body()
+        if topic is None or topic["metadata"].get("deletionTimestamp") or self._object() is not None:
+            return
+        body = subscription_object(topic, ORDERED, "Stream", latest=False)
+        self.world.user("POST", SUBSCRIPTIONS.path("shop"), body)
+
+    def step(self) -> None:
+        """Somebody does something."""
+        self._forget_gone()
+        consumer = self._chances.choice(self.consumers)
+        acts = ("register", "listen", "attach", "let_go", "read", "disconnect", "start_anew")
+        getattr(consumer, self._chances.choices(acts, (8, 14, 10, 10, 12, 1, 0.3))[0])()
+
+    def go_on(self) -> None:
+        """Everybody does what is to be done."""
+        self._forget_gone()
+        self.declare()
+        for consumer in self.consumers:
+            if consumer.is_final:
+                consumer.start_anew()
+            consumer.register()
+            for _ in range(20):
+                consumer.listen()
+            consumer.let_go()
+            consumer.attach()
+            consumer.read(to_the_end=True)
+
+    def leader(self) -> SimulatedReplica | None:
+        """The replica to which sessions are passed on."""
+        return next((one for one in self.world.alive if one.leads(self.key)), None)
+
+    def recorded(self, leader: SimulatedReplica) -> Any:
+        """The group as a replica knows it."""
+        body = leader.known(self.key)
+        return read_group(body.get("status") or {}) if body is not None else None
+
+    def attach(self, consumer: FleetConsumer, segment: int) -> None:
+        """A consumer attaches, unless its broker refuses; what may never be, is found here."""
+        cursor = self._cursor(segment)
+        layout = self._layout()
+        if cursor is None or layout is None or segment in self._attached:
+            return
+        self.world.note(f"{self.world.loop.time():9.2f} {consumer.name} attaches to {segment}")
+        for parent in layout.parents_of(segment):
+            topic = self.world.broker.topics.get(self.world.name_of(parent))
+            if topic is None or ORDERED not in topic.cursors or topic.reopened_unseen:
+                continue
+            if not topic.terminated or topic.backlog(ORDERED):
+                self.world.violated(f"R17: {consumer.name} reads segment {segment} before {parent} is drained")
+        self._attached[segment] = consumer
+        self._attached_at[segment] = self.world.loop.time()
+        consumer.holds.add(segment)
+        cursor.attach(consumer.name)
+
+    def detach(self, consumer: FleetConsumer, segment: int) -> None:
+        """A consumer leaves a segment."""
+        consumer.holds.discard(segment)
+        self._attached.pop(segment, None)
+        if (cursor := self._cursor(segment)) is not None:
+            cursor.detach(consumer.name)
+
+    def read(self, segment: int, *, to_the_end: bool) -> bool:
+        """Read on; answers whether a sealed segment is at its end."""
+        layout = self._layout()
+        if layout is None or segment not in layout.segments:
+            return False
+        name = self.world.name_of(layout.segment(segment))
+        self.world.broker.acknowledge(name, ORDERED, None if to_the_end else _ENTRIES_AT_ONCE)
+        topic = self.world.broker.topics.get(name)
+        return topic is not None and topic.terminated and ORDERED in topic.cursors and not topic.backlog(ORDERED)
+
+    def judge(self, before: Body | None, after: Body | None) -> None:
+        """R7: nobody is removed who may be reading, nor before a grace period has passed under the present leader."""
+        if before is None or after is None or after["metadata"].get("deletionTimestamp"):
+            return
+        now, grace_seconds = self.world.loop.time(), self.world.settings.sessions.grace_seconds
+        for name in _members(before) - _members(after):
+            consumer = next(one for one in self.consumers if one.name == name)
+            since = max(self.world.led_since_seconds, consumer.away_since_seconds)
+            if consumer.connection is not None or now - since < grace_seconds - _REPLY_SECONDS:
+                self.world.violated(f"R7: {name} was removed {now - since:.1f} s after it was there last")
+            for segment in consumer.holds:
+                if now - self._attached_at[segment] > _REPLY_SECONDS:
+                    self.world.violated(f"R7: {name} was removed while its broker serves it segment {segment}")
+
+    def check_end(self) -> None:
+        """Raises AssertionError unless everything is read by somebody, and by everybody as much as by others."""
+        layout, topic = self._layout(), self.world.topic_body()
+        if layout is None or self._object() is None or not self.consumers:
+            return
+        if topic is None or topic["metadata"].get("deletionTimestamp"):
+            # Its consumers are what keeps it from being deleted.
+            return
+        missing = {one.segment_id for one in layout.active} - self._attached.keys()
+        assert not missing, f"nobody reads {sorted(missing)}"
+        shares = sorted(len(consumer.holds) for consumer in self.consumers)
+        assert shares[-1] - shares[0] <= 1, f"shares are {shares}"
+
+    def _object(self) -> Any:
+        return self.world.server.get(Key(self.key.plural, self.key.namespace, self.key.name))
+
+    def _layout(self) -> SegmentLayout | None:
+        mirror = next((one for one in reversed(self.world.objects) if not one.gone), None)
+        return mirror.state.layout if mirror is not None else None
+
+    def _cursor(self, segment: int) -> ModelCursor | None:
+        layout = self._layout()
+        if layout is None or segment not in layout.segments:
+            return None
+        topic = self.world.broker.topics.get(self.world.name_of(layout.segment(segment)))
+        return topic.cursors.get(ORDERED) if topic is not None else None
+
+    def _forget_gone(self) -> None:
+        """Brokers disconnect who is attached to a topic or a cursor that is deleted."""
+        for segment, consumer in list(self._attached.items()):
+            cursor = self._cursor(segment)
+            if cursor is None or consumer.name not in cursor.names:
+                self.detach(consumer, segment)
+
+
+def _members(body: Body) -> set[str]:
+    return {one["name"] for one in (body.get("status") or {}).get("consumers", ())}

@@ -1,0 +1,12 @@
+"""Stories that once failed: each found a fault, in the operator or in the models, that was mended at its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+KEPT: Mapping[str, str] = {
+    "operations:670": "first segments of two lives were taken for one layout, once a status had been restored",
+    "operations:1058": "the model took a layout that was published under a new incarnation for one that was rebuilt",
+    "operations:1362": "the same, with a segment pruned meanwhile",
+}
+"""By story, what it found. Replaying one is cheap; what it tells changes when kinds of faults are added."""
