@@ -187,14 +187,16 @@ class OperatorProcess:
                         command, folder = settings.pipeline_command, Path(settings.pipeline_folder)
                         looks["supervisor"] = SupervisorProcess(command, folder).run
                     async with transport, gateway:
-                        await self._lead(relister, looks, gateway.address, stop)
+                        await self._lead(relister, looks, installation, gateway.address, stop)
                 finally:
                     await connections.close()
 
-    async def _lead(self, relister: Relister, looks: Looks, gateway: str, stop: asyncio.Event) -> None:
+    async def _lead(
+        self, relister: Relister, looks: Looks, installation: Installation, gateway: str, stop: asyncio.Event
+    ) -> None:
         """Stand for election while there is work, and let others have the shards at once in the end."""
         logger.info("standing for election as %s", self._identity)
-        leadership = self._make_leadership(gateway)
+        leadership = self._make_leadership(installation, gateway)
         self._shards.follow(leadership)
         leadership.start()
         try:
@@ -203,10 +205,17 @@ class OperatorProcess:
             self._shards.stop()
             await leadership.stop()
 
-    def _make_leadership(self, gateway: str) -> Leadership:
+    def _make_leadership(self, installation: Installation, gateway: str) -> Leadership:
         settings = self._settings
         return Leadership(
-            settings.operator_namespace, self._identity, settings.shards, settings.lease, self._shards, gateway
+            settings.operator_namespace,
+            self._identity,
+            settings.shards,
+            settings.lease,
+            self._shards,
+            gateway,
+            # Others wait a whole lease before they take what has none.
+            nobody_led_until_seconds=installation.made_at_seconds + settings.lease.lease_seconds,
         )
 
     def _consumer_sessions(self, kube: KubeClient) -> RouteMaker:

@@ -136,7 +136,7 @@ async def _initialised(given: dict[str, Any]) -> dict[str, Any]:
     await run.settle()
     layout = body.state.layout
     assert layout is not None
-    election = Election("one", 1, LeaseTimes(15.0), "one:81")
+    election = Election("one", 1, LeaseTimes(15.0), "one:81", nobody_led_until_seconds=15.0)
     _look(election, {}, 0.0)
     return {"leader": 0 in election.held, "active": len(layout.active), "epoch": layout.epoch}
 
@@ -158,7 +158,8 @@ def _write(election: Election, leases: dict[str, LeaseRecord], one: Write, now_s
 
 async def _handed_over(given: dict[str, Any]) -> dict[str, Any]:
     leases: dict[str, LeaseRecord] = {}
-    first, second = (Election(name, 1, LeaseTimes(15.0), f"{name}:81") for name in ("one", "two"))
+    first = Election("one", 1, LeaseTimes(15.0), "one:81", nobody_led_until_seconds=15.0)
+    second = Election("two", 1, LeaseTimes(15.0), "two:81")
     _look(first, leases, 0.0)
     _look(second, leases, 1.0)
     assert 0 in first.held

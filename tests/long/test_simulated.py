@@ -55,7 +55,7 @@ def test_every_guard_is_missed(evidence: Evidence) -> None:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         noticed = list(pool.map(_notice, range(len(GUARDS))))
     rows = [
-        [guard.removal.name, str(found[0]), found[1]] if found else [guard.removal.name, "**none**", ""]
+        [str(guard), str(found[0]), found[1]] if found else [str(guard), "**none**", ""]
         for guard, found in zip(GUARDS, noticed, strict=True)
     ]
     assert all(noticed), [row[0] for row in rows if row[1] == "**none**"]

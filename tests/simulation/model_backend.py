@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from scalable_topics.layout import (
     Segment,
@@ -27,11 +27,17 @@ from scalable_topics_operator.operations.protocols import (
     TailEntry,
 )
 from tests.simulation.faults import Nature
-from tests.simulation.line import Line
 from tests.simulation.model_broker import ModelBroker
 from tests.simulation.model_clock import ModelClock
 
 T = TypeVar("T")
+
+
+class Way(Protocol):
+    """How a process reaches the brokers."""
+
+    async def call(self, verb: str, target: str, nature: Nature, effect: Callable[[], T]) -> T:
+        """Send one request and wait for its reply. Raises what the request raises, BackendUnavailable."""
 
 
 class ModelBackend:
@@ -43,7 +49,7 @@ class ModelBackend:
         clock: ages listings.
     """
 
-    def __init__(self, broker: ModelBroker, line: Line, clock: ModelClock) -> None:
+    def __init__(self, broker: ModelBroker, line: Way, clock: ModelClock) -> None:
         self._broker = broker
         self._line = line
         self._clock = clock

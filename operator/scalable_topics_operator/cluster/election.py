@@ -95,15 +95,26 @@ class Election:
         shards: how many there are.
         times: how long leadership lasts.
         gateway: host and port at which the others reach this replica; empty if they cannot.
+        nobody_led_until_seconds: monotonic time before which nobody else can have led anything, as for the replica that
+            made the installation's record: until then it takes every shard without a Lease at once. For all others
+            such a Lease may have been deleted, and its holder may not know yet.
     """
 
-    def __init__(self, identity: str, shards: int, times: LeaseTimes, gateway: str = "") -> None:
+    def __init__(
+        self,
+        identity: str,
+        shards: int,
+        times: LeaseTimes,
+        gateway: str = "",
+        *,
+        nobody_led_until_seconds: float = -math.inf,
+    ) -> None:
         self._identity = identity
+        self._nobody_led_until_seconds = nobody_led_until_seconds
         self._gateway = gateway
         self._shards = shards
         self._times = times
         self._seen: dict[str, _Seen] = {}
-        self._is_first_look = True
         self._lowest_terms: dict[int, int] = {}
         # Lease of a replica -> its version when the replica was found dead.
         self._dead: dict[str, str] = {}
@@ -152,10 +163,11 @@ class Election:
         # Each begins elsewhere, so that those who share what a dead one held do not all reach for the same shard.
         first = replicas.index(self._identity)
         for shard in sorted(range(self._shards), key=lambda shard: (shard - first) % self._shards):
-            lease = self._free(shard, now_seconds, is_wanted=wanted > 0)
+            is_first = now_seconds < self._nobody_led_until_seconds and shard_lease_name(shard) not in self._seen
+            lease = self._free(shard, now_seconds, is_wanted=wanted > 0 or is_first)
             if lease is not None:
                 writes.append(Write(Purpose.ACQUIRE, lease))
-                if wanted <= 0:
+                if wanted <= 0 and not is_first:
                     # Those whose share it is have not taken it; so they are not offered it again at once.
                     self._keeps_until_seconds = now_seconds + 2 * self._times.lease_seconds
                 wanted -= 1
@@ -240,15 +252,12 @@ class Election:
         return self._dead.get(name) == seen.lease.version
 
     def _note_missing(self, found: Mapping[str, LeaseRecord], now_seconds: float) -> None:
-        """A Lease that was never seen may have been deleted right before, and its holder may not know yet.
-
-        Only where a replica finds nothing at all when it comes, nobody has led before.
-        """
-        if not self._is_first_look or found:
-            for name in map(shard_lease_name, range(self._shards)):
-                if name not in found and name not in self._seen:
-                    self._seen[name] = _Seen(self._never_taken(name), now_seconds)
-        self._is_first_look = False
+        """A Lease that was never seen may have been deleted right before, and its holder may not know yet."""
+        if now_seconds < self._nobody_led_until_seconds:
+            return
+        for name in map(shard_lease_name, range(self._shards)):
+            if name not in found and name not in self._seen:
+                self._seen[name] = _Seen(self._never_taken(name), now_seconds)
 
     def _vanished(self, name: str, now_seconds: float) -> None:
         """Somebody deleted a Lease: its holder may not know yet, so that it counts as changed, and goes on counting."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 import uuid
 from dataclasses import dataclass
 
@@ -19,10 +21,13 @@ class Installation:
     Args:
         installation_id: random, made at the first start in this Kubernetes cluster and namespace.
         kubernetes_uid: uid of the kube-system namespace, which stands for the cluster.
+        made_at_seconds: monotonic time right before this process made the record; minus infinity if another one did.
+            Nobody who found the record has led before that time.
     """
 
     installation_id: str
     kubernetes_uid: str
+    made_at_seconds: float = -math.inf
 
 
 class InstallationMismatch(Exception):
@@ -40,10 +45,16 @@ async def find_installation(kube: KubeClient, namespace: str, shards: int) -> In
     Raises InstallationMismatch, KubeError when the API server refuses.
     """
     system = await kube.get(NAMESPACES, None, "kube-system")
+    made_at_seconds = -math.inf
     try:
         record = await kube.get(CONFIG_MAPS, namespace, CONFIG_MAP_NAME)
     except KubeNotFound:
-        record = await _create_record(kube, namespace, shards)
+        before_seconds = time.monotonic()
+        try:
+            record = await kube.create(CONFIG_MAPS, namespace, _new_record(shards))
+            made_at_seconds = before_seconds
+        except KubeConflict:
+            record = await kube.get(CONFIG_MAPS, namespace, CONFIG_MAP_NAME)
     recorded = record["data"].get("shards")
     if recorded is None:
         version = record["metadata"]["resourceVersion"]
@@ -54,17 +65,13 @@ async def find_installation(kube: KubeClient, namespace: str, shards: int) -> In
             f"this replica is set to {shards} shards, but ConfigMap {namespace}/{CONFIG_MAP_NAME} says {recorded}; all "
             "replicas must agree: set --shards to it, or stop every replica, remove `shards` there and start again"
         )
-    return Installation(record["data"]["installationId"], system["metadata"]["uid"])
+    return Installation(record["data"]["installationId"], system["metadata"]["uid"], made_at_seconds)
 
 
-async def _create_record(kube: KubeClient, namespace: str, shards: int) -> Body:
-    body: Body = {
+def _new_record(shards: int) -> Body:
+    return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": CONFIG_MAP_NAME},
         "data": {"installationId": uuid.uuid4().hex, "shards": str(shards)},
     }
-    try:
-        return await kube.create(CONFIG_MAPS, namespace, body)
-    except KubeConflict:
-        return await kube.get(CONFIG_MAPS, namespace, CONFIG_MAP_NAME)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -64,6 +65,7 @@ class Leadership:
         times: how long leadership lasts.
         events: told what happens.
         gateway: host and port at which other replicas reach this one's gateway; empty if they cannot.
+        nobody_led_until_seconds: monotonic time before which nobody else can have led anything.
     """
 
     def __init__(
@@ -74,12 +76,14 @@ class Leadership:
         times: LeaseTimes,
         events: LeadershipEvents,
         gateway: str = "",
+        *,
+        nobody_led_until_seconds: float = -math.inf,
     ) -> None:
         self._namespace = namespace
         self._times = times
         self._events = events
         self._loop = asyncio.get_running_loop()
-        self._election = Election(identity, shards, times, gateway)
+        self._election = Election(identity, shards, times, gateway, nobody_led_until_seconds=nobody_led_until_seconds)
         # Replaced, never changed, so that every thread sees a whole one.
         self._holds: Mapping[int, Hold] = {}
         self._leaders: Mapping[int, Peer] = {}

@@ -165,7 +165,7 @@ class ModelBrokers:
 
     def __post_init__(self) -> None:
         self.broker = ModelBroker(clock=self.clock)
-        self.backend: TopicBackend = ModelBackend(self.broker, _DirectLine(), self.clock)  # type: ignore[arg-type]
+        self.backend: TopicBackend = ModelBackend(self.broker, _DirectLine(), self.clock)
 
     async def send(self, name: str, messages: int) -> bool:
         return [self.broker.produce(name) for _ in range(messages)] == [True] * messages

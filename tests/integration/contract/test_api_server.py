@@ -14,8 +14,8 @@ from tests.support import manifests
 FOREIGN = "example.com/hold"
 
 
-async def make(kube: KubeClient, namespace: str, **spec: object) -> Body:
-    body = manifests.topic("orders", "topic://public/default/orders", initial=1, **spec)
+async def make(kube: KubeClient, namespace: str) -> Body:
+    body = manifests.topic("orders", "topic://public/default/orders", initial=1)
     return await kube.create(TOPICS, namespace, body)
 
 

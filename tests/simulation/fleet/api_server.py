@@ -126,6 +126,9 @@ class ModelApiServer:
         return json.loads(self._text(place))  # type: ignore[no-any-return]
 
     def _create(self, place: _Place, body: Body) -> Body:
+        for field in ("apiVersion", "kind"):
+            if field not in body:
+                raise Refused(400, f"{place.plural}: the body has no {field}")
         name = body["metadata"]["name"]
         key = Key(place.plural, place.namespace, name)
         if key in self._objects:

@@ -62,7 +62,7 @@ class FleetConsumer:
         self._lives = 0
         self.holds: set[int] = set()
         self.connection: _Connection | None = None
-        self.away_since_seconds = 0.0
+        self.away_since_seconds = self.cut_until_seconds = 0.0
         self.start_anew()
 
     def start_anew(self) -> None:
@@ -93,7 +93,8 @@ class FleetConsumer:
         if self._leader is not None and (self._leader.is_dead or not self._leader.leads(self._group.key)):
             # Its connection is closed with the process, or by one that does not lead any more.
             self.lose()
-        if self.connection is not None or self.is_final:
+        is_cut = self._group.world.loop.time() < self.cut_until_seconds
+        if self.connection is not None or self.is_final or is_cut:
             return
         self.frames.clear()
         leader = self._leader = self._group.leader()
@@ -113,6 +114,11 @@ class FleetConsumer:
         if (room := self._room()) is not None and self._session is not None:
             room.lost(self._session, self._group.world.loop.time())
         self.lose()
+
+    def cut(self, seconds: float) -> None:
+        """Reach no leader for so long."""
+        self.cut_until_seconds = self._group.world.loop.time() + seconds
+        self.disconnect()
 
     def listen(self) -> None:
         """Take one frame in."""

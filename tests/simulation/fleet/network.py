@@ -46,6 +46,8 @@ class Fate(Enum):
     """The replica dies before it is sent."""
     SENDER_SLEEPS = auto()
     """The replica is stopped right before it is sent, after it has made sure that it may, and goes on later."""
+    SENDER_SLEEPS_AFTER = auto()
+    """The replica is stopped once it is sent, and reads the answer later."""
 
 
 _WAY_SECONDS: Mapping[Fate | None, tuple[float, float]] = {Fate.SLOW: (0.5, 9.0), Fate.LATE: (5.0, 120.0)}
@@ -144,6 +146,8 @@ class Network:
         if fate is Fate.SENDER_DIES:
             sender.die()
             await sender.awake()
+        if fate is Fate.SENDER_SLEEPS_AFTER:
+            sender.sleep(self.chances.uniform(1.0, 40.0))
         if fate in (Fate.UNAVAILABLE, Fate.THROTTLED):
             await asyncio.sleep(seconds)
             await sender.awake()

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 from scalable_topics_operator.api.connection import ScalableTopicConnection
 from scalable_topics_operator.backends.admin.cluster_api import ClusterProbe
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
-from scalable_topics_operator.cluster.installation import find_installation
+from scalable_topics_operator.cluster.installation import Installation, find_installation
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_login import KubeEndpoint
 from scalable_topics_operator.cluster.leadership import Leadership
@@ -335,7 +335,7 @@ class SimulatedReplica(OperatorProcess):
             self._shards,
             settings.times.drift_seconds,
         )
-        await self._lead(relister, {"orphans": orphans.run}, "", stop)
+        await self._lead(relister, {"orphans": orphans.run}, installation, "", stop)
 
     @property
     def coordinator(self) -> Coordinator | None:
@@ -366,10 +366,16 @@ class SimulatedReplica(OperatorProcess):
     def _client(self, **how: Any) -> KubeClient:
         return ModelKubeClient(self._around, self, **how)
 
-    def _make_leadership(self, gateway: str) -> Leadership:
+    def _make_leadership(self, installation: Installation, gateway: str) -> Leadership:
         settings = self._settings
         leadership = LoopLeadership(
-            settings.operator_namespace, self._identity, settings.shards, settings.lease, self._shards, gateway
+            settings.operator_namespace,
+            self._identity,
+            settings.shards,
+            settings.lease,
+            self._shards,
+            gateway,
+            nobody_led_until_seconds=installation.made_at_seconds + settings.lease.lease_seconds,
         )
         leadership.connect = self._client
         self.leadership = leadership

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.simulation.explore import SimulationFailed
@@ -27,13 +29,43 @@ def tell_fleet_story(seed: int) -> FleetWorld:
     """Make up and run a story. Raises SimulationFailed, which says how to run it again."""
     told: list[FleetWorld] = []
     try:
-        return run_virtually(seed, _tell(seed, told))
+        with _errors_told_to(told):
+            return run_virtually(seed, _tell(seed, told))
     except BaseException as error:
         world = told[0] if told else None
         trace = "\n".join(world.trace[-220:]) if world is not None else ""
         raise SimulationFailed(
             f"seed {seed}: {type(error).__name__}: {error}\nagain: make simulate STORY=replicas:{seed}\n{trace}"
         ) from error
+
+
+class _Errors(logging.Handler):
+    """What a replica did not expect, it logs and tries again; in a story it is a fault."""
+
+    def __init__(self, told: list[FleetWorld]) -> None:
+        super().__init__(logging.ERROR)
+        self._told = told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._told:
+            why = repr(record.exc_info[1]) if record.exc_info else ""
+            self._told[0].violated(f"{record.getMessage()} {why}")
+
+
+@contextmanager
+def _errors_told_to(told: list[FleetWorld]) -> Iterator[None]:
+    logger, errors = logging.getLogger("scalable_topics_operator"), _Errors(told)
+    before = logger.level, logger.propagate
+    logger.addHandler(errors)
+    # The rest is what a story is made of.
+    logger.setLevel(logging.ERROR)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(errors)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
 
 
 async def _tell(seed: int, told: list[FleetWorld]) -> FleetWorld:
@@ -217,6 +249,12 @@ def _subscribe(rng: random.Random, world: FleetWorld) -> None:
     world.subscribe_everywhere("appears")
 
 
+def _cut_consumer(rng: random.Random, world: FleetWorld) -> None:
+    """A consumer reaches its brokers and not the gateway."""
+    if world.group.consumers:
+        rng.choice(world.group.consumers).cut(rng.choice((5.0, 30.0, 90.0)))
+
+
 # What happens to replicas
 
 
@@ -330,6 +368,7 @@ _ACTS: tuple[Act, ...] = (
     _read,
     _write,
     _subscribe,
+    _cut_consumer,
     _kill,
     _kill,
     _roll,

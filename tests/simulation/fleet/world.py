@@ -15,9 +15,16 @@ from scalable_topics_operator.api.scalable_topic import ScalableTopic
 from scalable_topics_operator.api.segment_operation import SegmentOperationSpec
 from scalable_topics_operator.autoscale.load import Rates
 from scalable_topics_operator.cluster.election import LeaseTimes
+from scalable_topics_operator.cluster.kube_client import Resource
 from scalable_topics_operator.cluster.lease_record import LEASES, LeaseRecord
 from scalable_topics_operator.cluster.lease_record import SHARD as LEASE_OF_SHARD
-from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS, TOPICS
+from scalable_topics_operator.cluster.resources import (
+    CONNECTIONS,
+    NAMESPACES,
+    SEGMENT_OPERATIONS,
+    SUBSCRIPTIONS,
+    TOPICS,
+)
 from scalable_topics_operator.cluster.shards import shard_of
 from scalable_topics_operator.controllers.coordinator import SessionTimes
 from scalable_topics_operator.controllers.intents import operation_request, topic_intent
@@ -122,7 +129,8 @@ class FleetWorld(World):
         self._turns = 0
         self._sender_term: int | None = None
         self.group = ConsumerGroup(self, chances, 0)
-        self.user("POST", "/api/v1/namespaces", {"metadata": {"name": "kube-system"}})
+        system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
+        self.user("POST", NAMESPACES.path(), system)
 
     # What users do
 
@@ -141,13 +149,11 @@ class FleetWorld(World):
             "probeIntervalSeconds": 20,
             "load": {"intervalSeconds": 5},
         }
-        self.user("POST", f"{_IN_NAMESPACE}/scalabletopicconnections", {"metadata": {"name": "pulsar"}, "spec": spec})
+        self._make(CONNECTIONS, {"metadata": {"name": "pulsar"}, "spec": spec})
 
     def declare_topic(self, *, initial: int, retain: bool = True, **spec: Any) -> None:
         """Create the ScalableTopic."""
-        body = {
-            "apiVersion": "scalabletopics.io/v1alpha1",
-            "kind": "ScalableTopic",
+        body: Body = {
             "metadata": {"name": NAME},
             "spec": {
                 "topic": str(TOPIC),
@@ -157,7 +163,7 @@ class FleetWorld(World):
                 **spec,
             },
         }
-        self.user("POST", f"{_IN_NAMESPACE}/scalabletopics", body)
+        self._make(TOPICS, body)
         self.user("PATCH", f"{_IN_NAMESPACE}/scalabletopics/{NAME}/status", {"status": dict(FOREIGN)})
         if self.group.consumers:
             self.group.declare()
@@ -178,8 +184,11 @@ class FleetWorld(World):
         spec: Body = {"scalableTopic": NAME, "type": kind}
         if block:
             spec[kind[:1].lower() + kind[1:]] = block
-        name = f"operation-{self._made}"
-        self.user("POST", f"{_IN_NAMESPACE}/segmentoperations", {"metadata": {"name": name}, "spec": spec})
+        self._make(SEGMENT_OPERATIONS, {"metadata": {"name": f"operation-{self._made}"}, "spec": spec})
+
+    def _make(self, resource: Resource, body: Body) -> None:
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+        self.user("POST", resource.path(NAMESPACE), body)
 
     def topic_body(self) -> Body | None:
         """The ScalableTopic."""
@@ -448,7 +457,7 @@ def _update(mirror: TopicObject, body: Body, *, spec_changed: bool) -> None:
     if status != mirror.status:
         mirror.status = status
         mirror.version += 1
-    ready = next((one for one in status.get("conditions", ()) if one["type"] == "Ready"), {})
+    ready: Body = next((one for one in status.get("conditions", ()) if one["type"] == "Ready"), {})
     is_lost = ready.get("reason") == "CursorLost"
     mirror.standing = "" if ready.get("status") != "False" or is_lost else f"{ready['reason']}: {ready['message']}"
     mirror.reports = tuple((one["reason"], one["message"]) for one in status.get("reports", ()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -41,9 +42,13 @@ class Replica:
     """One process: its clock runs with an offset of its own."""
 
     def __init__(self, name: str, offset_seconds: float, times: LeaseTimes = TIMES, *, gateways: bool = True) -> None:
-        self.election = Election(name, SHARDS, times, f"{name}:81" if gateways else "")
+        # The first of all has made the installation's record.
+        until_seconds = offset_seconds + times.lease_seconds if name in ("r0", "a") else -math.inf
+        address = f"{name}:81" if gateways else ""
+        self.election = Election(name, SHARDS, times, address, nobody_led_until_seconds=until_seconds)
         self.offset_seconds = offset_seconds
         self.asleep_until = 0.0
+        self.has_looked = False
         self.name = name
         self.terms: list[tuple[int, int]] = []
 
@@ -83,6 +88,7 @@ class Replica:
         self.election.expire(self.clock(now))
         write(self.election.renewals())
         if not lost():
+            self.has_looked = True
             self.election.observe(list(leases.found.values()), self.clock(now))
             write(self.election.decide(self.clock(now)))
         for shard in [shard for shard, held in self.election.held.items() if held.handing_over]:
@@ -117,11 +123,13 @@ def test_R6_no_shard_has_two_leaders_and_terms_rise(seed: int, replicas: int, tr
             every.append(alive[-1])
             born += 1
         elif event < 0.08 and leases.found:
-            shard = random.randrange(SHARDS)
+            shards = set(range(SHARDS)) if random.random() < 0.3 else {random.randrange(SHARDS)}
             # One that was made and deleted between two looks of somebody, nobody could notice.
-            if all(one.has_seen(leases.found.get(shard_lease_name(shard))) for one in alive):
-                deleted.add(shard)
-                leases.found.pop(shard_lease_name(shard), None)
+            noticed = [leases.found.get(shard_lease_name(shard)) for shard in shards]
+            if all(one.has_seen(lease) for one in alive if one.has_looked for lease in noticed):
+                deleted |= shards
+                for name in [name for name, lease in leases.found.items() if lease in noticed or len(shards) > 1]:
+                    del leases.found[name]
         elif event < 0.12:
             random.choice(alive).asleep_until = now + random.choice([5.0, 12.0, 20.0, 60.0])
         replica = random.choice(alive)
@@ -271,6 +279,31 @@ def test_a_lease_that_was_deleted_or_taken_is_lost_at_once() -> None:
     leases.found[taken.name] = replace(taken, holder="b", term=9, version="99")
     replica.election.observe(list(leases.found.values()), 1.0)
     assert sorted(replica.election.held) == [0, 3]
+
+
+def test_R6_one_that_comes_when_all_leases_were_deleted_waits_a_lease() -> None:
+    """Found by the simulation: it took them for ones that nobody had ever held."""
+    leases = Leases()
+    leader, other = Replica("r0", 0.0), Replica("r1", 300.0)
+    leader.turn(leases, 0.0)
+    leases.found.clear()
+    other.turn(leases, 1.0)
+    assert leader.leads(0, 1.0)
+    assert not other.election.held
+    other.turn(leases, 1.0 + TIMES.lease_seconds + TIMES.renew_seconds)
+    other.turn(leases, 1.0 + TIMES.lease_seconds + 2 * TIMES.renew_seconds)
+    assert len(other.election.held) == SHARDS
+
+
+def test_only_who_made_the_record_takes_what_has_no_lease_at_once_and_shares_it_then() -> None:
+    leases = Leases()
+    replicas = [Replica(name, 0.0) for name in ("r1", "r0", "r2")]
+    now = all_turn(replicas, leases, 0.0)
+    assert [len(one.election.held) for one in replicas] == [0, SHARDS, 0]
+    for _ in range(4):
+        now = all_turn(replicas, leases, now)
+    assert sorted(len(one.election.held) for one in replicas) == [1, 1, 2]
+    assert now < TIMES.lease_seconds + 1
 
 
 def test_R6_what_somebody_deleted_is_waited_out_like_any_change_and_terms_go_on() -> None:
