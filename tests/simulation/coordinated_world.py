@@ -131,6 +131,26 @@ class ModelCursors:
         )
 
 
+@dataclass(eq=False)
+class Connection:
+    """One connection of a consumer to a leader; what comes over an old one nobody hears."""
+
+    consumer: ModelConsumer
+
+    def send(self, frame: Mapping[str, Any]) -> None:
+        if self.consumer.connection is self:
+            self.consumer.frames.append(frame)
+
+    def refuse(self, status: int, reason: str, *, final: bool) -> None:
+        if self.consumer.connection is self:
+            self.consumer.session = self.consumer.connection = None
+            self.consumer.is_final = self.consumer.is_final or final
+
+    def leave(self) -> None:
+        if self.consumer.connection is self:
+            self.consumer.session = self.consumer.connection = None
+
+
 class ModelConsumer:
     """A consumer as docs/sessions.md wants it, slow in everything it does."""
 
@@ -147,6 +167,7 @@ class ModelConsumer:
         self.lives += 1
         self.frames: deque[Mapping[str, Any]] = deque()
         self.session: Session | None = None
+        self.connection: Connection | None = None
         self.leader: Coordinator | None = None
         self.version: Version | None = None
         self.wanted: set[int] = set()
@@ -162,18 +183,6 @@ class ModelConsumer:
     def holds(self) -> set[int]:
         """The segments whose messages it may be delivering."""
         return {one for one, who in self.world.cursors.attached.items() if who == self.name}
-
-    # The outlet: what the leader says.
-
-    def send(self, frame: Mapping[str, Any]) -> None:
-        self.frames.append(frame)
-
-    def refuse(self, status: int, reason: str, *, final: bool) -> None:
-        self.session = None
-        self.is_final = self.is_final or final
-
-    def leave(self) -> None:
-        self.session = None
 
     # What it does.
 
@@ -192,12 +201,13 @@ class ModelConsumer:
             kind=self.world.kind,
             holds=frozenset(self.holds),
         )
-        self.session = room.enter(registration, self, recorded, timestamp_now())
+        self.connection = Connection(self)
+        self.session = room.enter(registration, self.connection, recorded, timestamp_now())
 
     def disconnect(self) -> None:
         if self.session is not None and self.leader is not None:
             self.leader.room(self.world.key).lost(self.session, self.world.now)
-        self.session = None
+        self.session = self.connection = None
 
     def listen(self) -> None:
         """Take one frame in."""
@@ -305,7 +315,7 @@ class CoordinatedWorld:
         self.coordinator, self.cache = self._lead()
         for consumer in self.consumers:
             if self.chances.random() < 0.7:
-                consumer.session = None
+                consumer.session = consumer.connection = None
 
     def change_layout(self) -> None:
         layout = self.cursors.layout

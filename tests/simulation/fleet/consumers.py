@@ -75,6 +75,7 @@ class FleetConsumer:
         self._session: Session | None = None
         self._leader: SimulatedReplica | None = None
         self._version: Version | None = None
+        self._record = ""
         self._wanted: set[int] = set()
         self._said: set[int] = set()
         self._was_registered = False
@@ -82,6 +83,7 @@ class FleetConsumer:
 
     def lose(self) -> None:
         """Its connection is closed."""
+        self._is_confirmed = False
         if self.connection is not None:
             self.connection = None
             self.away_since_seconds = self._group.world.loop.time()
@@ -127,14 +129,20 @@ class FleetConsumer:
         frame = self.frames.pop(0)
         if frame["type"] == "registered":
             self._was_registered = True
+            if frame["record"] != self._record:
+                self._record, self._version = frame["record"], None
         if frame["type"] != "assignment":
             return
         version = Version(**frame["version"])
-        if self._version is None or version > self._version:
-            self._version, self._wanted = version, {segment["id"] for segment in frame["segments"]}
+        if self._version is not None and version < self._version:
+            return
+        self._is_confirmed = True
+        self._version, self._wanted = version, {segment["id"] for segment in frame["segments"]}
 
     def attach(self) -> None:
-        """Attach to what it may read and nobody else does, as far as its broker knows."""
+        """Attach to what it may read by this session's word and nobody else does, as far as its broker knows."""
+        if not self._is_confirmed:
+            return
         for segment in sorted(self._wanted - self.holds):
             self._group.attach(self, segment)
 
@@ -267,9 +275,16 @@ class ConsumerGroup:
             since = max(self.world.led_since_seconds, consumer.away_since_seconds)
             if consumer.connection is not None or now - since < grace_seconds - _REPLY_SECONDS:
                 self.world.violated(f"R7: {name} was removed {now - since:.1f} s after it was there last")
-            for segment in consumer.holds:
+            # What is read to its end keeps nobody a member.
+            for segment in consumer.holds.difference((after.get("status") or {}).get("drained", ())):
                 if now - self._attached_at[segment] > _REPLY_SECONDS:
                     self.world.violated(f"R7: {name} was removed while its broker serves it segment {segment}")
+
+    def pulse(self) -> tuple[object, ...]:
+        """Changes whenever somebody attaches or leaves, or something else is assigned."""
+        body = self._object()
+        version = body["metadata"]["resourceVersion"] if body is not None else ""
+        return version, tuple(sorted((segment, consumer.name) for segment, consumer in self._attached.items()))
 
     def check_end(self) -> None:
         """Raises AssertionError unless everything is read by somebody, and by everybody as much as by others."""

@@ -139,7 +139,7 @@ async def _calm(world: FleetWorld) -> None:
             if replica._running is not None and replica._running.done() and not replica.is_dead:
                 await replica.ended()
                 raise AssertionError(f"{replica.name} has ended by itself")
-        now = world.pulse()
+        now = world.pulse(), world.group.pulse()
         if now == before:
             break
         before = now
