@@ -1,0 +1,66 @@
+"""What changes of a layout leave in the record, on the brokers and API server of the simulation."""
+
+from __future__ import annotations
+
+from scalable_topics_operator.autoscale.clocks import Clocks
+from scalable_topics_operator.operations.context import TopicIntent
+from scalable_topics_operator.operations.journal import OperationKind, Result
+from scalable_topics_operator.operations.requests import SplitRequest
+from tests.simulation.auditor import SETTINGS
+from tests.simulation.faults import Call, Fault, FaultKind, NoFaults
+from tests.simulation.model_store import TopicObject
+from tests.simulation.run import Run
+from tests.simulation.world import World
+
+
+class Denied(NoFaults):
+    """A right to make topics is missing."""
+
+    def at(self, call: Call) -> Fault | None:
+        return Fault(FaultKind.DENIED) if call.verb == "create" else None
+
+
+async def _topic(segments: int) -> tuple[Run, TopicObject]:
+    """A topic just made."""
+    run = Run(World())
+    body = run.world.declare(TopicIntent(initial_segments=segments))
+    await run.settle()
+    return run, body
+
+
+async def test_a_split_that_failed_moves_no_clock() -> None:
+    """Hazard A2-25980d: what was not done does not keep anything from being done."""
+    run, body = await _topic(1)
+    run.world.plan = Denied()
+    run.world.ask(body, SplitRequest(0))
+    await run.settle()
+    assert body.state.actions[-1].result is Result.FAILED
+    assert body.state.clocks == Clocks()
+    run.world.plan = NoFaults()
+    run.world.ask(body, SplitRequest(0))
+    await run.settle()
+    assert body.state.actions[-1].result is Result.SUCCEEDED
+    assert body.state.clocks.split_at_ms is not None
+
+
+async def test_segments_that_may_go_together_leave_in_one_write_and_the_clocks_stay() -> None:
+    """Hazards A3-25668 and B8: each write more could be another leader's, and cool-downs need no parents."""
+    run, body = await _topic(3)
+    for segment_id in range(3):
+        run.world.ask(body, SplitRequest(segment_id))
+    await run.settle()
+    layout, clocks = body.state.layout, body.state.clocks
+    assert layout is not None
+    assert len(layout.sealed) == 3
+    before = len(run.world.calls)
+    run.world.clock.advance(SETTINGS.settle_window_seconds + 1)
+    await run.settle()
+    pruned = body.state.layout
+    assert pruned is not None
+    assert (len(pruned.sealed), pruned.epoch) == (0, layout.epoch + 1)
+    commits = [
+        call for call in run.world.calls[before:] if call.verb == "commit" and f"epoch={pruned.epoch}" in call.target
+    ]
+    assert len(commits) == 2, "they leave the layout together, and are deleted and forgotten together"
+    assert [action.kind for action in body.state.actions].count(OperationKind.PRUNE.value) == 1
+    assert body.state.clocks == clocks
