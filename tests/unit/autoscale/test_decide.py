@@ -54,6 +54,7 @@ def situation(layout: SegmentLayout, loads: dict[int, Rates], **changes: object)
 def test_it_is_total_and_keeps_its_bounds(
     count: int, loads: dict[int, Rates], consumers: dict[str, int], config: AutoScaleConfig, clocks: Clocks
 ) -> None:
+    """Hazard C48."""
     layout = SegmentLayout.initial(min(count, config.max_segments))
     decision = decide(situation(layout, loads, consumers=consumers, config=config, clocks=clocks))
     fired = [finding for finding in decision.findings if finding.fired]
@@ -76,6 +77,7 @@ def test_it_is_total_and_keeps_its_bounds(
 def test_under_constant_load_it_comes_to_rest_and_never_undoes_what_it_did(
     total: Rates, spread: list[float], consumers: dict[str, int], config: AutoScaleConfig, start: int
 ) -> None:
+    """Hazard B10."""
     topic = VirtualTopic(
         config, still(total, spread), consumers, SegmentLayout.initial(min(start, config.max_segments))
     )
@@ -143,6 +145,7 @@ def test_stale_load_is_never_acted_on() -> None:
 
 
 def test_a_segment_of_one_hash_is_never_chosen() -> None:
+    """Hazard B14."""
     layout = SegmentLayout.initial(1)
     while layout.active[0].hash_range.size > 1:
         layout = layout.split(layout.active[0].segment_id, now_ms=0)
@@ -152,12 +155,23 @@ def test_a_segment_of_one_hash_is_never_chosen() -> None:
 
 
 def test_equals_go_to_the_lowest_id() -> None:
+    """Hazard B13."""
     loads = {key: Rates(20_000) for key in range(4)}
     action = decide(situation(SegmentLayout.initial(4), loads)).action
     assert isinstance(action, Split)
     assert action.segment_id == 0
     cold = decide(situation(SegmentLayout.initial(4), {key: Rates() for key in range(4)})).action
     assert cold == Merge((0, 1))
+
+
+def test_messages_and_bytes_are_compared_with_their_thresholds_and_not_with_each_other() -> None:
+    """Hazard B13: what has more bytes than the others have messages is nearer to nothing by that."""
+    loads = {0: Rates(800.0), 1: Rates(800.0), 2: Rates(0.0, 1e6), 3: Rates(0.0, 1e6)}
+    assert decide(situation(SegmentLayout.initial(4), loads)).action == Merge((2, 3)), "the coldest pair"
+    loads = {0: Rates(20_000.0), 1: Rates(0.0, 60e6)}
+    action = decide(situation(SegmentLayout.initial(2), loads)).action
+    assert isinstance(action, Split)
+    assert action.segment_id == 0, "the hottest segment"
 
 
 def test_R36_depth_is_forgiven_with_time() -> None:
@@ -173,6 +187,7 @@ def test_R36_depth_is_forgiven_with_time() -> None:
 
 
 def test_a_cooldown_says_when_to_look_again() -> None:
+    """Hazard A2-26434c."""
     loads = {0: Rates(20_000)}
     decision = decide(situation(SegmentLayout.initial(1), loads, clocks=Clocks(split_at_ms=NOW - 20_000)))
     assert decision.action is None
@@ -192,5 +207,6 @@ def test_a_cooldown_says_when_to_look_again() -> None:
     ],
 )
 def test_knobs_that_contradict_each_other_are_refused(knobs: dict[str, object]) -> None:
+    """Hazard A2-25980e."""
     with pytest.raises(ConfigError, match=r"[a-zA-Z.]+ must"):
         AutoScaleConfig(**knobs)  # type: ignore[arg-type]

@@ -46,6 +46,7 @@ def turns(topic: VirtualTopic) -> int:
 @pytest.mark.parametrize("edge", ["split", "merge", "between"])
 @pytest.mark.parametrize("metric", Metric)
 def test_noise_around_a_threshold_makes_nothing_flap(metric: Metric, edge: str, noise: float) -> None:
+    """Hazard B9."""
     split, merge = bound(metric, CONFIG.split), bound(metric, CONFIG.merge)
     # Of the whole topic: at the split threshold with one segment, at the merge threshold with four.
     level = {"split": split, "merge": 4 * merge, "between": (split + merge) / 2}[edge]
@@ -58,6 +59,7 @@ def test_noise_around_a_threshold_makes_nothing_flap(metric: Metric, edge: str, 
 
 @pytest.mark.parametrize("metric", Metric)
 def test_a_step_up_and_down_again_is_followed_once_each_way(metric: Metric) -> None:
+    """Hazards C51 and C52."""
     split = bound(metric, CONFIG.split)
     high_until_ms = 6 * HOURS * TICK_MS
     topic = VirtualTopic(CONFIG, even(metric, lambda now_ms: 16 * split * 0.9 if now_ms < high_until_ms else 0.0))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,6 +113,7 @@ def test_the_table_has_the_knobs_of_the_manifests() -> None:
 
 
 def test_a_contradiction_names_knobs_values_and_origins() -> None:
+    """Hazard A2-26008."""
     levels = [Level("policy a/wide", {"maxSegments": 10}), Level("policy a/narrow", {"minSegments": 20})]
     effective = resolve(levels)
     assert effective.config is None
@@ -131,6 +134,15 @@ def test_a_count_that_is_not_whole_is_refused() -> None:
     )
     config = resolve([Level("x", {"maxSegments": 3.0})]).config
     assert config == replace(AutoScaleConfig(), max_segments=3)
+
+
+@pytest.mark.parametrize("value", [math.nan, -1.0])
+@pytest.mark.parametrize("path", [path for path in PATHS if UNITS[path] is not Unit.SWITCH])
+def test_every_knob_is_checked(path: str, value: float) -> None:
+    """Hazard A2-26434b: one that comes later has no rule of its own unless somebody writes it."""
+    effective = resolve([Level("acme/wrong", {path: value})])
+    assert effective.config is None
+    assert path in effective.problem
 
 
 def test_json_has_exact_values_with_units_and_origins() -> None:

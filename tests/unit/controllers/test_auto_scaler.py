@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -114,6 +115,7 @@ async def test_load_above_a_threshold_is_acted_on() -> None:
     ],
 )
 async def test_R30_nothing_is_decided_where_that_is_not_wanted(changes: dict[str, Any], reason: str) -> None:
+    """Hazards A2-26008 and C72."""
     world = World(**changes)
     world.loaded(HOT, HOT)
     assert (await world.look()).action is None
@@ -213,7 +215,7 @@ async def test_R7_a_new_leader_that_knows_no_load_yet_writes_nothing() -> None:
 async def test_cold_neighbours_are_merged_after_the_window_at_the_ordinary_intervals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Samples come every ten seconds and decisions once a minute, with the last sample there is."""
+    """Samples come every ten seconds and decisions once a minute, with the last sample there is (hazard C47)."""
     clock = SimpleNamespace(now_ms=1_700_000_000_000)
     clock.time_ns = lambda: clock.now_ms * 1_000_000
     clock.monotonic = lambda: clock.now_ms / 1000
@@ -240,6 +242,7 @@ async def test_a_cooldown_brings_the_next_look_forward() -> None:
 
 
 async def test_what_fails_is_tried_again_later_and_later() -> None:
+    """Hazard A2-25980d."""
     world = World()
     pauses = []
     for _ in range(7):
@@ -249,6 +252,48 @@ async def test_what_fails_is_tried_again_later_and_later() -> None:
     world.scaler.acted(world.memory, succeeded=True)
     world.scaler.acted(world.memory, succeeded=False)
     assert round(world.memory.due - time.monotonic()) == 120
+
+
+async def test_whatever_becomes_of_a_decision_there_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hazard A2-25980a: nothing is in the way of the next but time, whoever raised what."""
+    clock = SimpleNamespace(now=1_000.0)
+    clock.time_ns = lambda: int(clock.now * 1e9)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr(auto_scaler, "time", clock)
+    world = World()
+
+    def look_again() -> Awaitable[Decision]:
+        assert world.scaler.is_due(world.memory)
+        world.loaded(HOT, COLD, at_ms=int(clock.now * 1000))
+        return world.look()
+
+    policy, world.policy = world.policy, SimpleNamespace()  # type: ignore[assignment]
+    with pytest.raises(AttributeError):
+        await look_again()
+    world.policy = policy
+    assert (await look_again()).action is not None, "the one that failed is not waited for"
+    # What was to be done then raises an error that nobody foresaw, so that nothing is said of it.
+    clock.now += 60.0
+    assert (await look_again()).action is not None
+    world.scaler.acted(world.memory, succeeded=False)
+    clock.now += 120.0
+    assert (await look_again()).action is not None
+
+
+async def test_segments_that_no_broker_has_loaded_are_merged_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hazard C47: they fell silent long ago, and nothing will ever be heard of them."""
+    clock = SimpleNamespace(now=1_700_000_000.0)
+    clock.time_ns = lambda: int(clock.now * 1e9)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr(auto_scaler, "time", clock)
+    world, codes = World(), []
+    for _ in range(8):
+        # Brokers have been watched for two minutes before silence is believed.
+        now_ms = int(clock.now * 1000)
+        world.last = LoadSample(now_ms, 120.0, {}, settled=len(codes) >= 2)
+        codes.append((await world.look()).code)
+        clock.now += 60.0
+    assert codes == ["warm"] * 7 + ["cold"]
 
 
 async def test_a_topic_that_is_switched_off_says_nothing_of_its_load() -> None:
@@ -262,6 +307,7 @@ async def test_a_topic_that_is_switched_off_says_nothing_of_its_load() -> None:
 
 
 async def test_the_series_of_a_topic_that_is_gone_are_taken_away() -> None:
+    """Hazard A2-25980g."""
     world = World()
     world.loaded(COLD, HOT)
     await world.look()

@@ -37,6 +37,7 @@ def test_a_pulse_makes_a_sample_of_all_records_before_it() -> None:
 
 
 def test_records_that_are_missing_make_no_sample() -> None:
+    """Hazard A2-25980g."""
     table = RecordTable()
     assert taken(table, (A, encode_record(WARM)), pulse(1_000, 2)) is None
     assert table.problem == "the pipeline tells of 2 segments, and 1 have a record"

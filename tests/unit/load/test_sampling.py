@@ -158,6 +158,7 @@ def test_a_sample_survives_the_way_to_another_replica() -> None:
 
 
 def test_since_when_a_segment_is_cold_survives_it_too() -> None:
+    """Hazard A2-25980f."""
     merge = Rates(1.0, 2.0, 3.0, 4.0)
     sample = LoadSample(1_000, 120.0, {A: SegmentSample(Rates(), {}, (400, merge)), B: SegmentSample(Rates(9.0))})
     received = LoadSample.from_json(json.loads(json.dumps(sample.to_json(now_ms=1_000))), now_ms=5_000)

@@ -234,6 +234,7 @@ def test_another_wish_needs_another(kind: str) -> None:
 
 @KINDS
 def test_what_is_added_on_its_way_in_does_no_harm(kind: str) -> None:
+    """Hazard C71."""
     wanted = rendered(kind)
     live = _live(wanted)
     live["spec"]["suspend"] = False

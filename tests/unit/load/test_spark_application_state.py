@@ -74,6 +74,7 @@ def test_the_driver_and_the_line_that_tells_most_are_named() -> None:
 
 @pytest.mark.parametrize("status", [None, {}, kubeflow("", pod="")])
 def test_one_that_nobody_looks_at_lacks_an_operator_after_a_minute(status: dict[str, Any] | None) -> None:
+    """Hazard C56."""
     assert seen(status, 59.0).state.phase is RunnerPhase.STARTING
     found = seen(status, 61.0).state
     assert (found.phase, found.reason) == (RunnerPhase.FAILED, "SparkOperatorMissing")

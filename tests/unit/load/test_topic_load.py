@@ -30,6 +30,7 @@ def taken(*samples: LoadSample, config: AutoScaleConfig = CONFIG, load: TopicLoa
 
 
 def test_R35_a_segment_is_hot_until_it_was_last_seen_hot() -> None:
+    """Hazard C46."""
     load = taken(
         sample(START, a=COLD, b=HOT), sample(START + 10_000, a=COLD, b=HOT), sample(START + 20_000, a=COLD, b=COLD)
     )
@@ -38,6 +39,7 @@ def test_R35_a_segment_is_hot_until_it_was_last_seen_hot() -> None:
 
 
 def test_R35_a_change_that_is_not_material_is_not_recorded_unless_it_crosses_a_threshold() -> None:
+    """Hazard B9."""
     config = replace(CONFIG, merge=replace(CONFIG.merge, msg_rate_in=110.0))
     load = taken(
         sample(START, a=Rates(100.0), b=Rates(100.0)),
@@ -46,6 +48,28 @@ def test_R35_a_change_that_is_not_material_is_not_recorded_unless_it_crosses_a_t
     )
     assert load.records[1].rates == Rates(100.0)
     assert load.records[2].rates == Rates(111.0)
+
+
+def test_noise_of_a_cold_segment_does_not_begin_its_cold_time_anew() -> None:
+    """Hazard B9: each of these changes is material and recorded, and none of them makes it hot."""
+    noise = [Rates(rate) for rate in (10.0, 200.0, 0.0, 900.0, 1.0)]
+    load = taken(*(sample(START + 10_000 * number, a=rates, b=HOT) for number, rates in enumerate(noise)))
+    assert load.records[1] == SegmentLoad(noise[-1], START)
+
+
+@pytest.mark.parametrize(("before", "after"), [(990.0, 1_237.0), (1_100.0, 990.0), (10_001.0, 7_501.0)])
+def test_no_threshold_hides_in_what_is_not_material(before: float, after: float) -> None:
+    """Hazard B9: the change is less than a quarter, and what follows from the load another thing."""
+    load = taken(*(sample(START + at_ms, a=Rates(rate), b=HOT) for at_ms, rate in ((0, before), (10_000, after))))
+    assert load.records[1].rates == Rates(after)
+
+
+def test_nothing_is_kept_of_segments_that_left_the_layout() -> None:
+    """Hazard A2-25980g."""
+    load = taken(sample(START, a=COLD, b=HOT))
+    load.take(sample(START + 10_000, a=COLD, b=HOT), {2: SEGMENTS[2]}, CONFIG, 180.0)
+    assert load.records.keys() == {2}
+    assert load.backlog == {"s": 3}
 
 
 def test_R35_hot_times_begin_anew_when_merge_thresholds_change() -> None:
@@ -108,7 +132,7 @@ def test_before_the_first_sample_nothing_is_known() -> None:
 
 
 def test_a_sample_that_knows_since_when_a_segment_is_cold_is_believed() -> None:
-    """So that a change of leader does not begin cold times anew where a pipeline has watched."""
+    """So that a change of leader does not begin cold times anew where a pipeline has watched (hazard A2-25980f)."""
     cold = (START - 500_000, CONFIG.merge)
     known = LoadSample(START, 120.0, {"a": SegmentSample(COLD, {}, cold)})
     assert taken(known).records[1].last_hot_at_ms == START - 500_000
