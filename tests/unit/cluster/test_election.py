@@ -260,6 +260,30 @@ def test_R5_R6_the_same_process_acquires_what_ran_out_under_a_higher_term(slept_
     assert {held.lease.term for held in replica.election.held.values()} == {2}
 
 
+@pytest.mark.parametrize(
+    ("times", "survived_seconds", "fatal_seconds"), [(LeaseTimes(15.0), 8.0, 30.0), (LeaseTimes(60.0), 30.0, 60.0)]
+)
+def test_a_slow_api_server_costs_no_leadership_and_one_that_is_away_ends_it_cleanly(
+    times: LeaseTimes, survived_seconds: float, fatal_seconds: float
+) -> None:
+    """Hazard C73: how long may be set, and the process goes on either way."""
+    leases = Leases()
+    replica = Replica("a", 0.0, times)
+    replica.turn(leases, 0.0)
+    held = sorted(replica.election.held)
+    assert held
+    assert replica.election.expire(survived_seconds) == []
+    for write in replica.election.renewals():
+        answer = leases.write(write)
+        assert answer is not None
+        replica.election.written(write, answer, survived_seconds)
+    assert replica.election.expire(survived_seconds + times.lease_seconds / 2) == [], "it has come through since"
+    assert replica.election.expire(survived_seconds + fatal_seconds) == held
+    assert not replica.election.held
+    replica.turn(leases, survived_seconds + fatal_seconds)
+    assert sorted(replica.election.held) == held, "it stands for election again"
+
+
 def test_R5_a_lease_made_anew_is_raised_above_the_records() -> None:
     leases = Leases()
     replica = Replica("a", 0.0)

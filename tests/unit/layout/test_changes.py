@@ -106,6 +106,7 @@ class TestMerge:
         assert [parent.segment_id for parent in merged.parents_of(4)] == [0, 1, 2]
 
     def test_buckets_are_capped(self) -> None:
+        """Hazard A1-26434a."""
         layout = SegmentLayout.initial(2, bucket_budget=2048)
         assert layout.plan_merge([0, 1]).children[0].buckets == 1024
 

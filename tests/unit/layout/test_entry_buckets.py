@@ -8,6 +8,8 @@ from scalable_topics.layout import (
     MAX_BUCKETS,
     HashRange,
     LayoutArgumentError,
+    Segment,
+    SegmentLayout,
     bucket_count_for,
     bucket_of,
     bucket_owners,
@@ -43,6 +45,18 @@ def test_equal_buckets_are_what_the_dispatcher_accepts_hazard_b12(buckets: int) 
     assert len(ranges) == buckets
     assert validate_ranges(ranges) == ranges
     assert max(one.size for one in ranges) - min(one.size for one in ranges) <= 1
+
+
+@unhurried
+@given(bucket_counts, st.integers(2, 8))
+def test_a_split_and_a_merge_back_change_the_buckets_once_at_most_hazard_b11(buckets: int, parts: int) -> None:
+    layout = SegmentLayout(0, 1, {0: Segment(0, HashRange.full(), buckets=buckets)})
+    counts = []
+    for round_trip in range(3):
+        layout = layout.split(layout.active[0].segment_id, now_ms=round_trip, into=parts)
+        layout = layout.merge([segment.segment_id for segment in layout.active], now_ms=round_trip)
+        counts.append(layout.active[0].buckets)
+    assert counts == [max(buckets // parts, 1) * parts] * 3
 
 
 @pytest.mark.parametrize("buckets", [-1, 1025, 40000])

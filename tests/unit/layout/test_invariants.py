@@ -122,6 +122,7 @@ def test_a_negative_epoch_is_refused() -> None:
     ],
 )
 def test_a_contradictory_segment_is_refused(changes: dict[str, object], reason: str) -> None:
+    """Hazard A1-26434a."""
     sound = Segment(4, FULL)
     with pytest.raises(LayoutArgumentError, match=reason):
         replace(sound, **changes)  # type: ignore[arg-type]

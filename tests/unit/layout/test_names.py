@@ -94,6 +94,7 @@ def test_names_read_as_the_specifications_write_them() -> None:
     ],
 )
 def test_every_spelling_of_a_topic_is_one_identity(text: str, topic: TopicName) -> None:
+    """Hazard A6-25875b."""
     assert TopicName.parse(text) == topic
 
 

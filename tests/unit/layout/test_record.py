@@ -40,6 +40,7 @@ def test_reading_and_writing_leave_their_input_alone(layout: SegmentLayout) -> N
 
 
 def test_the_form_is_the_documented_one() -> None:
+    """Hazard A2-26639."""
     layout = SegmentLayout.initial(2, created_at_ms=5).split(0, now_ms=6).merge([2, 3], now_ms=7)
     assert to_record(layout.with_sealed_position(2, "4:17")) == {
         "version": 1,
