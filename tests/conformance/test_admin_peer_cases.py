@@ -180,6 +180,7 @@ STORIES: dict[str, Story] = {
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_peer_case(case: PeerCase) -> None:
+    """Hazard A6-25618."""
     difference = DIFFERENCES.get(case.key)
     judge(case, await STORIES[case.name](case.given), difference.ours if difference else None)
 

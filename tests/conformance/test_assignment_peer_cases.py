@@ -15,6 +15,7 @@ CASES = [case for case in load_cases() if case.area == "SubscriptionCoordinator"
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_peer_case(case: PeerCase) -> None:
+    """Hazards A2-26434f, A3-25642a, A3-25642b and B15."""
     assert case.machine
     outcome = assignment_driver.run(case.given)
     difference = DIFFERENCES.get(case.key)

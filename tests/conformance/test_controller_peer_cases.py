@@ -83,6 +83,7 @@ STORIES: dict[str, Callable[[Controller], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=str)
 def test_peer_case(case: PeerCase) -> None:
+    """Hazards A2-25980c, A2-26008, A2-26434a and A2-26434c."""
     outcome = STORIES[case.name](Controller(case.given))
     assert {name: outcome[name] for name in case.expect if name != "override"} == {
         name: value for name, value in case.expect.items() if name != "override"

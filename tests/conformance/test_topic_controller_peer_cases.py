@@ -304,6 +304,7 @@ STORIES: dict[str, Story] = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=str)
 async def test_peer_case(case: PeerCase) -> None:
+    """Hazard A2-25980g."""
     difference = DIFFERENCES.get(case.key)
     judge(case, await STORIES[case.name](case.given), difference.ours if difference else None)
 

@@ -141,6 +141,7 @@ STORIES: dict[str, Story] = {
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_peer_case(case: PeerCase) -> None:
+    """Hazard A5-25650."""
     difference = DIFFERENCES.get(case.key)
     judge(case, await STORIES[case.name](case.given), difference.ours if difference else None)
 

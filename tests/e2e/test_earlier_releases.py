@@ -48,6 +48,7 @@ def _rights() -> list[Manifest]:
 
 
 def test_objects_of_an_earlier_chart_stay_healthy_through_the_upgrade(earlier: Release, toolbox: Toolbox) -> None:
+    """Hazards C4 and C41."""
     apply(connection(), topic(TOPIC), namespace=APPLICATIONS)
     await_ready("scalabletopic", TOPIC)
     before = layout(TOPIC)

@@ -49,6 +49,7 @@ def test_the_topic_is_on_the_broker_and_every_object_is_current(toolbox: Toolbox
 
 
 def test_messages_survive_reshaping_and_the_death_of_the_leader(toolbox: Toolbox, release: Release) -> None:
+    """Hazard C49."""
     with toolbox.traffic(TOPIC):
         operate(operation("split-0", TOPIC, type="Split", split={"segment": 0}))
         leader = release.leader_of(TOPIC)
@@ -81,6 +82,7 @@ def test_the_gateway_answers_through_the_service_to_a_token_of_a_service_account
 
 
 def test_applying_it_again_changes_nothing_after_the_operator_has_acted(release: Release) -> None:
+    """Hazards C42 and C72."""
     where = ["--namespace", APPLICATIONS, "--filename", QUICKSTART]
     server_side = ["--server-side", "--field-manager=gitops", "--force-conflicts"]
     kubectl("apply", *server_side, *where)

@@ -33,6 +33,7 @@ def installed(release: Release) -> None:
 def test_with_objects_left_it_says_so_and_all_data_stays_and_a_new_release_goes_on(
     release: Release, toolbox: Toolbox
 ) -> None:
+    """Hazards C9 and C68."""
     apply(connection(), topic(TOPIC), namespace=APPLICATIONS)
     await_ready("scalabletopic", TOPIC)
     with toolbox.traffic(TOPIC):
@@ -51,6 +52,7 @@ def test_with_objects_left_it_says_so_and_all_data_stays_and_a_new_release_goes_
 
 
 def test_a_topic_deleted_while_there_is_no_operator_goes_when_one_is_back(release: Release, toolbox: Toolbox) -> None:
+    """Hazard C9."""
     apply(topic("going", deletionPolicy="Delete"), namespace=APPLICATIONS)
     await_ready("scalabletopic", "going")
     topics = set(segment_topics("going"))
@@ -64,6 +66,7 @@ def test_a_topic_deleted_while_there_is_no_operator_goes_when_one_is_back(releas
 
 
 def test_without_objects_nothing_of_it_is_left_but_the_definitions(release: Release, toolbox: Toolbox) -> None:
+    """Hazard C68."""
     remove_objects()
     made = {(each["kind"], each["metadata"]["name"]) for each in release.manifests()}
     assert ("Deployment", "scalable-topics") in made

@@ -28,7 +28,9 @@ def test_a_story_without_faults(script: Script) -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=str)
 def test_any_one_fault_at_any_call(script: Script) -> None:
-    """R8, R9, R11, R14, R16, R19; hazards A1-26680, A1-26678, A1-26048, A1-25719, B1, B2, B6, C29, C67."""
+    """R8, R9, R11, R14, R16, R19; hazards A1-26680, A1-26678, A1-26048, A1-26008, A1-25717b, A1-25719a, A1-25719b,
+    A3-25668, B1, B2, B6, C14, C29 and C67.
+    """
     told = 0
     stride = 1 if _THOROUGH else _STRIDE
     for call, fault in islice(single_faults(script, thorough=_THOROUGH), 0, None, stride):

@@ -16,7 +16,9 @@ from tests.simulation.simulate import tell_quietly
 
 
 def test_nothing_goes_wrong_that_must_not(story: Story) -> None:
-    """R5–R9, R13, R14, R17, R19, at every step of every kind of story."""
+    """R5–R9, R13, R14, R17, R19, at every step of every kind of story; hazards A3-25642b, A3-25642e, A3-26433b, B3, C32
+    and C33.
+    """
     story.tell()
 
 

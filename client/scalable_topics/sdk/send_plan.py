@@ -195,7 +195,7 @@ class SendPlan:
             self._hold(frozenset())
 
     def close(self) -> None:
-        """Open no producer any more (hazard A1-26615), and close all."""
+        """Open no producer any more (hazard A5-26615), and close all."""
         self._closing = True
         for lane in self.lanes:
             self._close(lane)

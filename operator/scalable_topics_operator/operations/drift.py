@@ -170,7 +170,7 @@ async def _recreate(
 async def _find_strangers(
     ctx: OperationContext, layout: SegmentLayout, looks: dict[int, SegmentLook | None], findings: _Findings
 ) -> frozenset[int]:
-    """Active segments that were deleted and are not whole: a client made them again (hazard A1-25719), or a repair
+    """Active segments that were deleted and are not whole: a client made them again (hazard A1-25719a), or a repair
     that died over it.
 
     Each gets every cursor its siblings have, so that what was written to it meanwhile is read.

@@ -91,7 +91,7 @@ async def test_r1_of_many_claims_at_once_exactly_one_wins(
 async def test_r1_a_producer_that_is_faster_keeps_its_topic(
     backend: ClassicBackend, plain: PlainHttp, clients: Clients, topic: TopicName
 ) -> None:
-    """Hazard A1-25683: auto-creation races with the claim; whoever loses, nobody's open topic is sealed."""
+    """Hazard A1-25719a: auto-creation races with the claim; whoever loses, nobody's open topic is sealed."""
     await clients.send(f"{topic.persistent}-warm", "x")
     for race in range(8):
         name = dataclasses.replace(topic, local=f"race-{race}")

@@ -99,7 +99,7 @@ async def test_an_existing_cursor_is_left_where_it_is(backend: ClassicBackend, c
     assert await clients.receive_all(segment, "billing") == []
 
 
-async def test_a1_25683_cursors_never_bring_a_deleted_segment_back(
+async def test_a1_25719a_cursors_never_bring_a_deleted_segment_back(
     backend: ClassicBackend, plain: PlainHttp, topic: TopicName, segment: str
 ) -> None:
     """The call that makes a cursor also makes its topic, where brokers create topics by themselves (measured)."""
@@ -110,7 +110,7 @@ async def test_a1_25683_cursors_never_bring_a_deleted_segment_back(
 
 
 @pytest.mark.parametrize("latest", [False, True])
-async def test_a1_25683_not_even_when_it_is_deleted_at_the_last_moment(
+async def test_a1_25719a_not_even_when_it_is_deleted_at_the_last_moment(
     admin: PulsarAdmin,
     backend: ClassicBackend,
     plain: PlainHttp,
@@ -151,7 +151,7 @@ async def test_a_cursor_that_a_failure_left_at_the_end_is_moved_to_the_beginning
 async def test_a_cursor_that_was_not_made_at_all_is_an_error(
     admin: PulsarAdmin, backend: ClassicBackend, plain: PlainHttp, segment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hazard A1-25717: the effect is looked at, not the answer."""
+    """Hazard A1-25717a: the effect is looked at, not the answer."""
 
     async def fails(name: str, subscription: str, *, latest: bool = False) -> bool:
         raise BackendUnavailable("no answer")

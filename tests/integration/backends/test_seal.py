@@ -59,7 +59,7 @@ async def test_r14_an_empty_segment_is_sealed_before_its_first_entry(backend: Cl
     ],
     ids=["look", "read_record", "terminate", "unload", "retention_minutes", "ensure_cursors"],
 )
-async def test_a1_25683_asking_for_a_missing_segment_does_not_create_it(
+async def test_a1_25719a_asking_for_a_missing_segment_does_not_create_it(
     backend: ClassicBackend,
     plain: PlainHttp,
     topic: TopicName,

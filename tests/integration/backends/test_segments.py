@@ -96,7 +96,7 @@ async def test_r9_a_segment_of_another_operation_is_not_touched(
     assert await backend.read_record(segment_name(topic)) == record(operation_id="create-1")
 
 
-async def test_a1_25683_a_segment_that_a_client_resurrected_is_not_taken(
+async def test_a1_25719a_a_segment_that_a_client_resurrected_is_not_taken(
     backend: ClassicBackend, clients: Clients, topic: TopicName
 ) -> None:
     await clients.send(segment_name(topic), "x")
@@ -283,7 +283,7 @@ async def test_one_listing_serves_all_topics_of_a_namespace(
         assert len(await listing.list_segments(topic, max_age_seconds=60)) == 1
 
 
-async def test_a1_25719_clients_keep_a_segment_unless_it_is_forced(
+async def test_a1_25719c_clients_keep_a_segment_unless_it_is_forced(
     backend: ClassicBackend, plain: PlainHttp, clients: Clients, topic: TopicName
 ) -> None:
     name = segment_name(topic)
@@ -298,10 +298,10 @@ async def test_a1_25719_clients_keep_a_segment_unless_it_is_forced(
     assert await plain.status(topic_at(name, "properties")) == 404
 
 
-async def test_a1_25719_force_reaches_the_broker(
+async def test_a1_25719c_force_reaches_the_broker(
     backend: ClassicBackend, plain: PlainHttp, clients: Clients, topic: TopicName
 ) -> None:
-    """The attached consumer re-creates the name empty (hazards A1-25683, C65), but never with our record."""
+    """The attached consumer re-creates the name empty (hazards A1-25719a and C65), but never with our record."""
     name = segment_name(topic)
     await backend.create_segment(topic, record(), SegmentSetup())
     await clients.send(name, "x")
@@ -336,7 +336,7 @@ async def test_a_deleted_segment_leaves_nothing_behind(
 async def test_a_segment_that_vanishes_while_it_is_made_is_not_reported_as_made(
     admin: PulsarAdmin, backend: ClassicBackend, plain: PlainHttp, topic: TopicName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hazard A1-25719: something deletes the child between its creation and its cursors."""
+    """Hazard A1-25719b: something deletes the child between its creation and its cursors."""
     name = segment_name(topic)
     create = admin.topics.create_subscription
 

@@ -51,7 +51,7 @@ async def test_it_is_installed_and_upgraded(api_server: KubernetesAccess, kube: 
 
 
 async def test_it_goes_when_the_check_before_lets_it_and_definitions_stay(kube: KubeClient, release: str) -> None:
-    """What the Job comes to is said by the test in place of a node."""
+    """What the Job comes to is said by the test in place of a node (hazards C9 and C68)."""
     refused = await _uninstalled(kube, release, passes=False)
     assert f"job {_NAME}-uninstall-check failed" in refused.stderr
     assert (await kube.get(_DEPLOYMENTS, release, _NAME))["spec"]["replicas"] == 2

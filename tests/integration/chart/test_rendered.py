@@ -35,6 +35,7 @@ def test_there_is_no_golden_file_of_nothing() -> None:
 
 
 def test_definitions_are_those_of_the_tree_and_are_kept() -> None:
+    """Hazard C68."""
     found = of_kind(documents(rendered("default")), "CustomResourceDefinition")
     for definition in found:
         assert definition["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}

@@ -18,7 +18,7 @@ async def _scaled(objects: Objects, body: dict[str, Any], replicas: int) -> dict
 
 
 async def test_scale_writes_desired_and_shows_active_and_selector(objects: Objects) -> None:
-    """R30: `kubectl scale` and a HorizontalPodAutoscaler work; the latter refuses an empty selector."""
+    """R30: `kubectl scale` and a HorizontalPodAutoscaler work; the latter refuses an empty selector (hazard C72)."""
     async with objects.created("ScalableTopic", MINIMAL_SPECS["ScalableTopic"]) as created:
         status = {"segments": {"active": 2, "sealed": 1}, "selector": "scalabletopics.io/topic=orders"}
         await objects.patch(created, {"status": status}, "status")

@@ -169,6 +169,7 @@ async def test_segments_are_split_merged_and_rebucketed(rest: RestBench) -> None
 
 
 async def test_r18_a_shared_subscription_is_made_moved_and_deleted(rest: RestBench) -> None:
+    """Hazard A1-25717a."""
     world, url = rest.world, rest.url("shared")
     await rest.create("shared", 1)
     billing = f"{url}/subscriptions/billing"

@@ -73,6 +73,7 @@ def automatic(topic: Body) -> list[Body]:
 async def test_a_topic_grows_under_load_and_shrinks_when_cold_and_says_why(
     scaling: tuple[RunningOperator, World], pulsar: PulsarAccess
 ) -> None:
+    """Hazards B16 and C48."""
     operator, world = scaling
     await world.apply(manifests.topic("busy", f"{world.pulsar_namespace}/busy", autoScale=LOW, subscriptions=["s"]))
     await world.until_ready("busy")
@@ -189,7 +190,7 @@ class TestConsumers:
         assert automatic(topic)[0]["reason"].startswith("consumer-count: 3 consumers of one subscription")
 
     async def test_peer_case_follow_up_after_a_rebucket_runs_on_the_rebucket_cooldown(self, world: World) -> None:
-        """ControllerAutoScale: "follow-up after a rebucket runs on the rebucket cooldown"."""
+        """ControllerAutoScale: "follow-up after a rebucket runs on the rebucket cooldown" (hazard A2-26434c)."""
         key = ObjectKey(TOPICS.plural, world.namespace, "few")
         policy = {**NOTHING_COLD, "maxSegments": 1, "rebucket": {"cooldown": "3s"}}
         async with operator_in_process(world.namespace, auto_scale_interval_seconds=3600.0) as operator:
@@ -203,7 +204,7 @@ class TestConsumers:
             )
 
     async def test_peer_case_cooldown_survives_failover(self, world: World) -> None:
-        """ControllerAutoScale: "cooldown survives failover"; a manual split counts, too."""
+        """ControllerAutoScale: "cooldown survives failover"; a manual split counts, too (hazard A2-25980c)."""
         key = ObjectKey(TOPICS.plural, world.namespace, "slow")
         policy = {**NOTHING_COLD, "split": {**LOW["split"], "cooldown": "1h"}}
         async with operator_in_process(world.namespace, auto_scale_interval_seconds=5.0) as operator:

@@ -142,6 +142,7 @@ async def _hand_over(shop: Shop, a: SessionClient, b: SessionClient) -> None:
 
 
 async def test_R17_children_are_assigned_once_their_parent_is_read_to_its_end(shop: Shop) -> None:
+    """Hazard A3-25642c."""
     world = shop.two.world
     async with _both(shop) as (a, _):
         topics = await world.segment_names("orders", "orders")
@@ -169,6 +170,7 @@ async def test_r7_a_consumer_that_comes_back_in_time_finds_what_it_had(shop: Sho
 
 
 async def test_a_consumer_that_stays_away_is_removed_after_its_grace(shop: Shop) -> None:
+    """Hazard A3-26433a."""
     async with _both(shop) as (a, b):
         await a.socket.close()
         await asyncio.sleep(_GRACE_SECONDS / 2)
@@ -201,6 +203,7 @@ async def test_a_consumer_that_does_not_let_go_is_sent_away(shop: Shop) -> None:
 
 
 async def test_another_consumer_of_the_name_takes_over_and_the_former_is_told(shop: Shop) -> None:
+    """Hazard A3-26433b."""
     async with shop.session("a") as first:
         await first.until_assigned({0, 1, 2, 3})
         async with shop.session("a") as second:

@@ -57,7 +57,7 @@ async def test_the_scale_subresource_scales(world: World) -> None:
 async def test_messages_written_before_scaling_are_still_there_to_read(
     world: World, pulsar_client: PulsarClient
 ) -> None:
-    """hazard A1-25642 at our end: the sealed parent stays until its subscription has drained it."""
+    """hazard A3-25642a at our end: the sealed parent stays until its subscription has drained it."""
     await world.apply(manifests.topic("kept", f"{world.pulsar_namespace}/kept", subscriptions=["reader"]))
     await world.until_ready("kept")
     parent = (await world.segment_names("kept", "kept"))[0]

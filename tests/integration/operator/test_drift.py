@@ -24,7 +24,7 @@ def _reports(body: Body) -> list[tuple[str, str]]:
 async def test_a_deleted_active_segment_is_made_again_with_its_cursors_and_reported_as_lost(
     world: World, pulsar_client: PulsarClient
 ) -> None:
-    """R14, hazards B2, C3 and C40: also the cursors nobody declared, the policies and the grants."""
+    """R14, hazards A1-25719b, B2, C3 and C40: also the cursors nobody declared, the policies and the grants."""
     name = "mended"
     await world.apply(
         manifests.topic(
@@ -95,7 +95,7 @@ async def _pruned_parent(world: World, name: str) -> str:
 
 
 async def test_a_resurrected_segment_is_swept(world: World, pulsar_client: PulsarClient) -> None:
-    """R19, hazards A1-25719 and C65: a client that still uses the old name auto-creates it, again and again."""
+    """R19, hazards A1-25719a and C65: a client that still uses the old name auto-creates it, again and again."""
     parent = await _pruned_parent(world, "haunted")
     consumer = await pulsar_client.consumer(parent, "reader")
     assert await world.pulsar.exists(parent), "auto-creation is on: the client has brought it back"

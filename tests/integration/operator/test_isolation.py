@@ -26,6 +26,7 @@ async def _create_to_ready_seconds(world: World, name: str, connection: str = "p
 
 
 async def test_twenty_connections_that_hang_do_not_delay_a_good_topic(world: World) -> None:
+    """Hazards C22, C37 and C39."""
     alone = await _create_to_ready_seconds(world, "alone")
     async with FaultProxy(world.admin_url) as blackhole:
         blackhole.fall_silent()
@@ -39,7 +40,7 @@ async def test_twenty_connections_that_hang_do_not_delay_a_good_topic(world: Wor
 
 
 async def test_a_cluster_that_falls_silent_does_not_delay_topics_of_others(proxied: MakeProxied) -> None:
-    """More topics with work to do hang on it than there are workers."""
+    """More topics with work to do hang on it than there are workers (hazards C22 and C37)."""
     bench = await proxied(flags=(*FAST_FLAGS, f"--workers={_WORKERS}"))
     await bench.start()
     world = bench.world

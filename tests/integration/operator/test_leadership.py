@@ -38,6 +38,7 @@ async def three(
 
 
 async def test_R5_three_replicas_share_the_shards_and_take_over_from_the_dead(three: Replicas) -> None:
+    """Hazard C33."""
     before = await three.until_shared()
     terms = {shard: lease.term for shard, lease in (await three.shards()).items()}
     three.operators[0].kill()
@@ -62,7 +63,9 @@ async def test_a_clean_shutdown_takes_two_seconds_at_most_and_others_take_over_a
 
 
 async def test_R6_work_goes_on_when_leaders_die_or_are_stopped_in_the_middle(three: Replicas) -> None:
-    """Whoever leads is killed, or stopped for longer than a lease and woken, while operations run."""
+    """Whoever leads is killed, or stopped for longer than a lease and woken, while operations run (hazards B3, C32 and
+    C33).
+    """
     world = three.world
     names = [f"t{number}" for number in range(8)]
     for name in names:
@@ -141,7 +144,7 @@ async def test_R5_a_record_of_a_higher_term_is_worked_on_under_a_higher_one(thre
     assert (await three.shards())[shard].term > 50
 
 
-async def test_A1_25719_a_new_leader_that_has_not_heard_of_a_deletion_does_not_undo_it(
+async def test_A1_25719a_a_new_leader_that_has_not_heard_of_a_deletion_does_not_undo_it(
     kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path: Path
 ) -> None:
     """Its watch is late; what it still sees was deleted by the leader before it."""

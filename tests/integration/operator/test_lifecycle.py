@@ -134,7 +134,7 @@ async def test_a_topic_made_paused_is_not_made_until_it_is_let_go(world: World) 
 
 
 async def test_a_lost_status_is_rebuilt_from_the_segments(world: World, pulsar_client: PulsarClient) -> None:
-    """R11 and R12: the layout comes back as it was, as another incarnation, with nothing created or lost."""
+    """R11, R12, hazard C4: the layout comes back as it was, in another incarnation; nothing is created or lost."""
     await world.apply(
         manifests.topic("wiped", f"{world.pulsar_namespace}/wiped", initial=2, subscriptions=["a"], bucketBudget=8)
     )
@@ -234,7 +234,7 @@ async def test_a_finished_operation_goes_when_its_time_is_over(world: World, end
 
 
 async def test_operations_of_one_topic_are_carried_out_one_after_the_other_oldest_first(world: World) -> None:
-    """R10: bounds are checked when an operation's turn comes, so the second split of a segment is refused."""
+    """R10, hazard B3: bounds are checked when its turn comes, so the second split of a segment is refused."""
     await world.apply(manifests.topic("busy", f"{world.pulsar_namespace}/busy", initial=2, paused=True))
     await world.until_reason("busy", "Paused")
     names = [f"busy-{number}" for number in range(4)]

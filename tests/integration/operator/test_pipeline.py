@@ -38,6 +38,7 @@ POLICY: dict[str, Any] = {
 async def test_topics_follow_the_pipeline_and_brokers_themselves_while_it_is_silent(
     own_operator: MakeOperator, kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, tmp_path: Path
 ) -> None:
+    """Hazards C56 and C57."""
     folder = tmp_path / "pipelines"
     flags = ("--auto-scale-enabled=true", "--auto-scale-interval-seconds=5")
     operator, world = await piped_world(own_operator, kube, view, pulsar, folder, *flags, intervalSeconds=5)

@@ -114,7 +114,7 @@ async def test_an_edit_is_put_back(kube: KubeClient, namespace: str, kind: str) 
 
 
 async def test_a_replica_that_dies_over_it_is_followed_by_one_that_goes_on(kube: KubeClient, namespace: str) -> None:
-    """Right before the deletion, right after it, and right after its successor is made."""
+    """Right before the deletion, right after it, and right after its successor is made (hazard C55)."""
     kept = await running(kube, namespace, KUBEFLOW)
     edited = await kept.edit({"spec": {"image": "somebody-elses"}})
     kept.runner = kept.new_runner()
@@ -185,6 +185,7 @@ async def test_another_connections_application_is_not_taken_over(kube: KubeClien
 
 @KINDS
 async def test_the_next_leader_goes_on_with_it(kube: KubeClient, namespace: str, kind: str) -> None:
+    """Hazard C55."""
     kept = await running(kube, namespace, kind)
     before = await kept.version()
     await kept.runner.release(kept.key)
@@ -243,6 +244,7 @@ async def test_another_wish_waits_for_the_driver_to_end(kube: KubeClient, namesp
 async def test_one_that_has_ended_for_good_is_made_anew_after_a_pause(
     kube: KubeClient, namespace: str, kind: str
 ) -> None:
+    """Hazard C57."""
     kept = await running(kube, namespace, kind)
     first = await kept.application()
     await kept.tell(ENDED[kind], "driver container failed with ExitCode: 1")
@@ -270,6 +272,7 @@ async def test_the_other_kind_of_application_ends_first(kube: KubeClient, namesp
 
 
 async def test_one_that_no_spark_operator_looks_at_is_told(kube: KubeClient, namespace: str) -> None:
+    """Hazard C56."""
     kept = await KeptApplication.make(kube, namespace, described(KUBEFLOW))
     await kept.keep()
     assert (await kept.keep()).phase is RunnerPhase.STARTING

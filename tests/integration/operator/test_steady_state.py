@@ -16,6 +16,7 @@ _WATCHED_SECONDS = 20.0
 async def test_c24_c25_a_fleet_at_rest_is_not_written_to_and_a_restart_changes_nothing(
     proxied: MakeProxied, pulsar_client: PulsarClient
 ) -> None:
+    """Hazard C6."""
     bench = await proxied(flags=(*FAST_FLAGS, "--auto-scale-enabled=true", "--auto-scale-interval-seconds=5"))
     fleet = Fleet(bench, _TOPICS)
     await bench.start()
@@ -38,6 +39,7 @@ async def test_c24_c25_a_fleet_at_rest_is_not_written_to_and_a_restart_changes_n
 
 
 async def test_c38_drift_from_before_the_start_is_repaired(proxied: MakeProxied) -> None:
+    """Hazard C41."""
     bench = await proxied(flags=("--relist-seconds=3600", "--drift-seconds=3600"))
     world, fleet = bench.world, Fleet(bench, 1)
     name = fleet.names[0]

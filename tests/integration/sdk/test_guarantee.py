@@ -20,7 +20,7 @@ MOST_ACTIVE = 6
 async def test_R13_R15_R20_nothing_is_lost_duplicated_or_disordered(
     lead: MakeLeader, client: Client, pulsar: PulsarAccess, announced: bool
 ) -> None:
-    """Brokers deduplicate. Announced, and unannounced, when every producer is refused in the middle of its sends."""
+    """Hazard C49. Brokers deduplicate. Announced, and unannounced, when every producer is refused amid its sends."""
     seed = fresh_seed()
     leader = await lead(segments=2, bucket_budget=2, subscriptions=["guarantee"], deduplication=True)
 

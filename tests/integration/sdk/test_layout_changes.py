@@ -41,7 +41,7 @@ async def test_R13_R15_splits_and_merges_under_traffic(
 ) -> None:
     """Announced, nobody is refused. Unannounced, every refused send is settled, and what shared the connection that the
     refusal breaks is stored once where brokers deduplicate; on connections of their own, segments need no
-    deduplication (hazards A5-25610, A6 "async sends failed through the switch", A1-26678).
+    deduplication (hazards A1-26678, A5-25610, A6-25875c and C49).
     """
     leader = await lead(segments=2, bucket_budget=4, deduplication=deduplication)
     authentication = AuthenticationToken(pulsar.superuser_token)
@@ -113,10 +113,10 @@ async def test_R7_R13_a_leader_that_dies_after_announcing_costs_no_more_than_the
     await assert_exact(traffic, leader, pulsar)
 
 
-async def test_A1_26615_a_refused_producer_asks_nobody_before_the_next_layout(
+async def test_A5_26615_a_refused_producer_asks_nobody_before_the_next_layout(
     lead: MakeLeader, client: Client, pulsar: PulsarAccess, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """No storm of producer creations between a seal and the layout (hazard A1-26615, A5-26615)."""
+    """No storm of producer creations between a seal and the layout (hazard A5-26615)."""
     leader = await lead()
     producer = await client.producer(str(leader.topic))
     names: set[str] = set()

@@ -64,7 +64,7 @@ async def attached(view: PulsarView, leader: ScriptedLeader, subscription: str) 
 async def test_A3_25611_sealed_segments_are_read_to_their_end(
     lead: MakeLeader, client: Client, view: PulsarView
 ) -> None:
-    """A consumer that comes after a split gets what is on the sealed parent (hazard A3-25611, client-cpp #605)."""
+    """A consumer that comes after a split gets what is on the sealed parent (hazards A3-25611 and A5-00605)."""
     leader = await lead(subscriptions=["s"])
     await send_numbers(client, leader, range(100))
     await leader.split(0)
@@ -103,7 +103,7 @@ async def test_B4_an_undeclared_subscription_misses_nothing_of_new_segments(lead
 async def test_a_segment_that_leaves_the_layout_is_detached_from(
     lead: MakeLeader, client: Client, view: PulsarView
 ) -> None:
-    """And does not come back (hazard A1-25719)."""
+    """And does not come back (hazard A1-25719a)."""
     leader = await lead(subscriptions=["s"])
     async with await client.queue_consumer(str(leader.topic), "s") as consumer:
         await send_numbers(client, leader, range(10))

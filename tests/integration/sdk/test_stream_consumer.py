@@ -112,10 +112,10 @@ async def until_segments(
     await eventually(ids, holds, what=what, every_seconds=0.02)
 
 
-async def test_R17_A3_25642_every_key_in_order_through_splits_and_merges(
+async def test_R17_A3_25642a_every_key_in_order_through_splits_and_merges(
     lead: MakeLeader, coordinate: MakeCoordinator, connect: Connect, view: PulsarView
 ) -> None:
-    """Parents to their end before their children (hazards A3-25642, A3-26274)."""
+    """Parents to their end before their children (hazards A3-25642b, A3-26274 and A5-00605)."""
     leader = await lead(segments=2, bucket_budget=2, subscriptions=["s"])
     coordinator = await coordinate(leader)
     client = connect(coordinator)

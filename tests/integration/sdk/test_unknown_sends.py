@@ -227,7 +227,7 @@ async def test_closing_a_client_ends_what_it_was_about_to_make(proxy: TcpProxy, 
 async def test_the_layout_is_followed_again_after_its_connection_broke(
     lead: MakeLeader, distant: Client, proxy: TcpProxy, pulsar: PulsarAccess
 ) -> None:
-    """Hazard A5 #25687: a watch that is lost comes back, with what happened meanwhile."""
+    """Hazard A5-25687: a watch that is lost comes back, with what happened meanwhile."""
     leader = await lead()
     producer = await distant.producer(str(leader.topic))
     async with KeyedTraffic(producer) as traffic:

@@ -39,12 +39,13 @@ def test_quantities(text: int | str, amount: float) -> None:
     [(0, 0), (90, 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("1d", 86_400), ("1.5h", 5400), ("250ms", 0.25)],
 )
 def test_durations(text: int | str, seconds: float) -> None:
+    """Hazard A6-25959."""
     assert parse_duration_seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "NaN", "-1", "1e3", "10K", "10 k", "50MB", "1k\n", "Mi"])
 def test_other_quantities_are_refused(text: str) -> None:
-    """Hazard A2-26434: a threshold that is not a number must not get through."""
+    """Hazard A2-26434b: a threshold that is not a number must not get through."""
     with pytest.raises(ValueError, match="is not an amount such as 500, 10k or 50Mi"):
         parse_quantity(text)
     with pytest.raises(ValidationError):

@@ -18,6 +18,7 @@ def test_segments_of_a_new_topic_are_all_readable_in_the_order_of_the_ring() -> 
 
 
 def test_children_wait_until_their_parent_is_drained() -> None:
+    """Hazard A3-25642b."""
     layout = SegmentLayout.initial(2).split(0, now_ms=1)
     assert _ids(layout) == [0, 1]
     assert _ids(layout, 0) == [2, 3, 1]
@@ -30,18 +31,21 @@ def test_a_merged_segment_waits_for_all_its_parents() -> None:
 
 
 def test_a_sealed_segment_waits_too() -> None:
+    """Hazard A3-26274."""
     layout = SegmentLayout.initial(1).split(0, now_ms=1).split(1, now_ms=2)
     assert _ids(layout) == [0]
     assert _ids(layout, 0) == [1, 2]
 
 
 def test_a_pruned_parent_was_drained() -> None:
+    """Hazard A3-25719."""
     layout = SegmentLayout.initial(2).merge([0, 1], now_ms=1).prune([0, 1])
     assert _ids(layout) == [2]
 
 
 @given(st.data())
 def test_reading_what_is_readable_comes_to_every_segment_after_its_ancestors(data: st.DataObject) -> None:
+    """Hazards A3-25642a, A3-25642b and A3-26274."""
     layout = SegmentLayout.initial(data.draw(st.integers(1, 4)))
     for step in range(data.draw(st.integers(0, 6))):
         active = [segment.segment_id for segment in layout.active]

@@ -39,12 +39,14 @@ def test_a_segment_moves_only_after_its_reader_has_let_go() -> None:
 
 
 def test_what_a_former_incarnation_releases_counts_for_nothing() -> None:
+    """Hazard A3-26433b."""
     taken = _joined("a").join("b", "b-1", (), AT).settle(LAYOUT, 1)
     assert taken.release("a", "a-0", [2, 3]) == taken
     assert taken.release("nobody", "a-1", [2]) == taken
 
 
 def test_only_the_present_incarnation_leaves() -> None:
+    """Hazard A3-26433b."""
     again = _joined("a", "b").join("a", "a-2", (), AT)
     assert again.leave("a", "a-1") == again
     assert again.leave("a", "a-2").settle(LAYOUT, 1).members.keys() == {"b"}
@@ -90,6 +92,7 @@ def test_a_child_goes_to_the_reader_of_its_parent() -> None:
 
 
 def test_a_drained_segment_is_taken_and_its_parent_waited_for() -> None:
+    """Hazard A2-26434f."""
     layout = SegmentLayout.initial(2).merge([0, 1], now_ms=1)
     group = _joined("a", "b", layout=layout)
     first = group.with_drained([0]).settle(layout, 1)
@@ -100,6 +103,7 @@ def test_a_drained_segment_is_taken_and_its_parent_waited_for() -> None:
 
 
 def test_pruned_segments_are_forgotten() -> None:
+    """Hazard A3-25719."""
     layout = SegmentLayout.initial(1).split(0, now_ms=1)
     group = _joined("a", layout=layout).with_drained([0]).settle(layout, 1)
     pruned = group.settle(layout.prune([0]), 1)
@@ -108,6 +112,7 @@ def test_pruned_segments_are_forgotten() -> None:
 
 
 def test_r18_everything_is_taken_before_cursors_move_and_dealt_again_under_the_barrier() -> None:
+    """Hazard A3-26274."""
     layout = SegmentLayout.initial(1).split(0, now_ms=1)
     group = _joined("a", "b", layout=layout).with_drained([0]).settle(layout, 1)
     taken = group.withhold(1)
@@ -125,6 +130,7 @@ def test_one_that_is_away_and_reads_nothing_lets_go_without_leaving() -> None:
 
 
 def test_a_new_term_orders_before_everything() -> None:
+    """Hazard A3-26273."""
     group = _joined("a")
     later = group.join("b", "b-1", (), AT).settle(LAYOUT, 2)
     assert later.version == Version(2, 0, 0)

@@ -42,6 +42,7 @@ def _moved(dealt: Mapping[int, Readers], claims: Mapping[int, Sequence[str]], co
 def test_every_segment_has_one_reader_and_shares_differ_by_one_at_most(
     situation: tuple[list[int], set[str], dict[int, list[str]]],
 ) -> None:
+    """Hazard A3-25612."""
     segments, consumers, claims = situation
     dealt = share(segments, consumers, claims, {})
     if not consumers:

@@ -30,6 +30,7 @@ def test_nothing_set_is_nothing_written() -> None:
 
 
 def test_policies_in_the_form_of_the_admin_api() -> None:
+    """Hazard A6-25959."""
     assert wanted_policies(
         SegmentPolicies(
             message_ttl_seconds=60,

@@ -63,6 +63,7 @@ async def found(tmp_path: Path) -> AsyncIterator[Servers]:
 
 
 async def test_explain_shows_the_decision_and_every_rule_with_its_numbers(found: Servers) -> None:
+    """Hazards A2-26639 and C48."""
     result = await found.run("explain", TOPIC)
     assert result.exit_code == 0, result.output
     for words in (

@@ -73,6 +73,7 @@ def _entered(subscription: Subscription, name: str, incarnation: str = "1") -> t
 
 
 def test_one_that_is_away_for_its_grace_is_expired(subscription: Subscription) -> None:
+    """Hazard A3-26433a."""
     session, _ = _entered(subscription, "a")
     subscription.room.lost(session, subscription.now)
     subscription.wait(GRACE_SECONDS - 1)
@@ -104,6 +105,7 @@ def test_a_new_leader_gives_everybody_a_whole_grace(subscription: Subscription) 
 
 
 def test_a_lost_connection_that_was_replaced_before_means_nothing(subscription: Subscription) -> None:
+    """Hazards A3-26433b and A5-26130."""
     former, _ = _entered(subscription, "a")
     _entered(subscription, "a")
     subscription.room.lost(former, subscription.now)
@@ -112,6 +114,7 @@ def test_a_lost_connection_that_was_replaced_before_means_nothing(subscription: 
 
 
 def test_another_incarnation_takes_over_and_the_former_is_told_for_good(subscription: Subscription) -> None:
+    """Hazard A3-26433b."""
     former, wire = _entered(subscription, "a", "1")
     _entered(subscription, "a", "2")
     assert wire.refusals == [(409, True)]

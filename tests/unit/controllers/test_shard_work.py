@@ -115,6 +115,7 @@ async def test_errors_of_the_work_come_through(bench: Bench) -> None:
 
 
 async def test_R6_past_its_deadline_nothing_begins_though_nobody_said_so(bench: Bench) -> None:
+    """Hazards B3 and C32."""
     bench.gain(0, seconds=-1.0)
     assert not bench.work.leads(KEYS[0])
     with pytest.raises(NotLed):
@@ -130,6 +131,7 @@ async def test_R6_calls_of_the_work_know_the_deadline(bench: Bench) -> None:
 
 
 async def test_losing_a_shard_cancels_its_work_and_forgets_its_topics(bench: Bench) -> None:
+    """Hazards B3 and C32."""
     bench.gain(0)
     bench.gain(1)
     mine = asyncio.create_task(bench.work.run(KEYS[0], _hang()))

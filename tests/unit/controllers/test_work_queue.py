@@ -34,6 +34,7 @@ async def test_a_key_waiting_is_not_added_twice() -> None:
 
 
 async def test_a_key_is_never_worked_on_twice_at_a_time_and_news_during_work_is_not_lost() -> None:
+    """Hazards A2-25980b and B3."""
     queue: WorkQueue[str] = WorkQueue()
     at_work: Counter[str] = Counter()
     most = 0
@@ -135,6 +136,7 @@ async def test_failures_are_forgotten_after_a_success() -> None:
 
 
 async def test_what_work_raises_ends_the_queue_instead_of_a_silent_worker() -> None:
+    """Hazard A1-26434b."""
     queue: WorkQueue[str] = WorkQueue()
 
     async def work(_: str) -> None:

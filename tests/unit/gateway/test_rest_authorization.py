@@ -24,6 +24,7 @@ def _named(value: object) -> str:
 
 @pytest.mark.parametrize("route", OF_USERS, ids=_named)
 async def test_whoever_nobody_knows_is_told_nothing(route: Route) -> None:
+    """Hazard A6-25618."""
     async with rest_world() as world:
         for token in (None, STRANGER, OTHER_AUDIENCE, PEER_TOKEN):
             answer = await world.ask(route.method, sample_path(route), token=token, body=sample_body(route))
@@ -45,6 +46,7 @@ async def test_somebody_without_any_right_is_told_which(route: Route) -> None:
 
 @pytest.mark.parametrize(("route", "right"), RIGHTS, ids=_named)
 async def test_each_right_is_needed(route: Route, right: Right) -> None:
+    """Hazard A6-25618."""
     async with rest_world() as world:
         world.kubernetes.denied = {(right.verb, right.resource.plural)}
         answer = await world.ask(route.method, sample_path(route), body=sample_body(route))

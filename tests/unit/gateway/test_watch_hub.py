@@ -105,6 +105,7 @@ async def test_a_status_that_tells_clients_nothing_new_is_not_told() -> None:
 
 
 async def test_whoever_comes_back_to_the_same_state_is_told_so_and_then_of_changes() -> None:
+    """Hazard A5-25687."""
     world = World()
     world.commit(created())
     position = world.watcher().frames[0]["position"]
@@ -129,6 +130,7 @@ async def test_a_topic_that_is_being_created_is_told_once_it_has_a_layout() -> N
 
 @pytest.mark.parametrize("how", ["watched", "replaced", "missed by the watch"])
 async def test_a_deleted_topic_is_told_and_its_watchers_go(how: str) -> None:
+    """Hazard A5-26066."""
     world = World()
     world.commit(created())
     watcher = world.watcher()
@@ -199,6 +201,7 @@ async def test_thousands_of_watchers_hold_up_nothing_else_and_see_everything_in_
 
 
 async def test_whoever_has_left_is_told_nothing_and_costs_nothing() -> None:
+    """Hazard A5-25650."""
     world = World()
     world.commit(created())
     first, second = world.watcher(), world.watcher()

@@ -293,6 +293,7 @@ async def test_a_slow_reader_that_wakes_up_in_time_is_told_to_come_again() -> No
 
 
 async def test_clients_are_pinged_and_the_silent_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hazard A5-25697."""
     monkeypatch.setattr(sessions_module, "_LOOK_SECONDS", 0.05)
     monkeypatch.setattr(sessions_module, "_PING_SECONDS", (0.1, 0.2))
     monkeypatch.setattr(sessions_module, "SILENT_SECONDS", 1.0)

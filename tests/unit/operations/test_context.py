@@ -74,6 +74,7 @@ async def test_calls_run_side_by_side_and_in_order() -> None:
 
 
 async def test_one_failure_leaves_no_call_running() -> None:
+    """Hazard A1-26434b."""
     ended: list[str] = []
 
     async def slow() -> None:

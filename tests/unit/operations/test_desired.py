@@ -23,6 +23,7 @@ def regular_layouts(draw: st.DrawFn) -> SegmentLayout:
 @unhurried
 @given(regular_layouts(), st.integers(1, 24))
 def test_r30_desired_is_reached_in_a_straight_line_and_kept(layout: SegmentLayout, desired: int) -> None:
+    """Hazard C52."""
     steps = abs(len(layout.active) - desired)
     for _ in range(steps):
         before = len(layout.active)
@@ -45,6 +46,7 @@ def test_r30_powers_of_two_make_an_even_ring(start: int, end: int) -> None:
 
 
 def test_r30_the_widest_is_split_and_the_narrowest_pair_merged() -> None:
+    """Hazard B13."""
     layout = SegmentLayout.initial(2)
     first = next_change(layout, 3)
     assert first is not None

@@ -308,7 +308,7 @@ async def test_a_missing_token_is_said_at_once(server: SessionServer, tmp_path: 
 
 
 async def test_shared_segments_are_refused_with_a_word(server: SessionServer, caplog: pytest.LogCaptureFixture) -> None:
-    """Until entry buckets come."""
+    """Until entry buckets come (hazard A4-26208e)."""
     consumer = Consumer(server.url)
     session = await consumer.register(server)
     with caplog.at_level(logging.ERROR):

@@ -18,6 +18,7 @@ def delivered(deliveries: Deliveries[Holding], holding: Holding, entry: int) -> 
 
 
 def test_one_acknowledgement_covers_every_segment() -> None:
+    """Hazard A4-26616."""
     deliveries: Deliveries[Holding] = Deliveries()
     a, b = ("a", 0), ("b", 0)
     deliveries.hold(a)
@@ -57,6 +58,7 @@ def test_a_message_of_a_segment_that_was_given_back_still_covers_the_others() ->
 
 
 def test_R22_a_segment_is_acknowledged_up_to_a_place_whatever_came_of_others() -> None:
+    """Hazard A3-25719."""
     deliveries: Deliveries[Holding] = Deliveries()
     a, b = ("a", 0), ("b", 0)
     deliveries.hold(a)
@@ -77,7 +79,9 @@ def test_R22_a_segment_is_acknowledged_up_to_a_place_whatever_came_of_others() -
 
 @given(st.lists(st.tuples(st.sampled_from(["deliver", "again", "acknowledge", "give back"]), st.integers(0, 99))))
 def test_R24_it_agrees_with_a_list_of_everything(steps: list[tuple[str, int]]) -> None:
-    """Against a model that keeps every delivery: each position acknowledged is the last one before the message."""
+    """Against a model that keeps every delivery: each position acknowledged is the last one before the message (hazard
+    A4-26616).
+    """
     deliveries: Deliveries[Holding] = Deliveries()
     holdings: list[Holding] = [("a", 0), ("b", 0), ("c", 0)]
     for holding in holdings:

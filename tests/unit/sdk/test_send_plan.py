@@ -24,7 +24,7 @@ def stored(world: SimulatedSegments, hash_value: int | None) -> SimulatedSegment
     return world
 
 
-def test_A1_26615_a_lane_that_cannot_be_opened_is_not_asked_for_with_every_send() -> None:
+def test_A5_26615_a_lane_that_cannot_be_opened_is_not_asked_for_with_every_send() -> None:
     world = SimulatedSegments()
     world.send(0)
     world.open_next(fails=True)
@@ -36,7 +36,7 @@ def test_A1_26615_a_lane_that_cannot_be_opened_is_not_asked_for_with_every_send(
     assert len(world.opening) == 1
 
 
-def test_A1_26615_a_refused_lane_is_not_asked_again_before_a_later_epoch() -> None:
+def test_A5_26615_a_refused_lane_is_not_asked_again_before_a_later_epoch() -> None:
     world = opened(SimulatedSegments())
     world.send(0)
     opened(world)
@@ -69,7 +69,7 @@ def test_a_refused_segment_that_a_later_epoch_still_has_is_asked_once_more() -> 
 
 
 def test_an_outcome_of_an_earlier_attempt_is_nothing() -> None:
-    """A send that is sent anew is not acknowledged or failed by what became of it before."""
+    """A send that is sent anew is not acknowledged or failed by what became of it before (hazard A5-26130)."""
     world = SimulatedSegments()
     send = world.send(0)
     opened(world)
@@ -85,7 +85,7 @@ def test_an_outcome_of_an_earlier_attempt_is_nothing() -> None:
 
 
 def test_an_answer_to_an_earlier_question_about_a_tail_is_nothing() -> None:
-    """It was read before the segment was sealed: more may have been stored since."""
+    """It was read before the segment was sealed: more may have been stored since (hazard A5-26130)."""
     world = SimulatedSegments()
     sent = [world.send(0) for _ in range(2)]
     opened(world)
@@ -106,7 +106,7 @@ def test_an_answer_to_an_earlier_question_about_a_tail_is_nothing() -> None:
 
 
 def test_sends_on_a_segment_that_was_pruned_cannot_be_decided() -> None:
-    """Asking for its tail would make brokers create it anew (hazard A1-25719)."""
+    """Asking for its tail would make brokers create it anew (hazard A1-25719a)."""
     world = SimulatedSegments()
     send = world.send(0)
     opened(world)
@@ -275,7 +275,7 @@ def test_a_producer_that_comes_too_late_is_closed_again() -> None:
 
 
 def test_nothing_is_opened_while_closing() -> None:
-    """Hazard A1-26615: no storm at close either."""
+    """Hazard A5-26615: no storm at close either."""
     world = SimulatedSegments()
     world.send(0)
     opened(world)

@@ -1,5 +1,5 @@
 """Any interleaving of sends, acknowledgements, refusals, lost outcomes, announcements, layouts and expired holds:
-every key keeps its order, nothing is lost, and nothing is stored twice (R13, R15; hazards A5-25610, A1-26615).
+every key keeps its order, nothing is lost, and nothing is stored twice (R13, R15; hazards A5-25610, A5-26615).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Walk:
         asked = Counter(
             id(request.lane) for request in self.world.opening if request.generation == request.lane.generation
         )
-        assert all(count == 1 for count in asked.values()), "a storm of creations (hazard A1-26615)"
+        assert all(count == 1 for count in asked.values()), "a storm of creations (hazard A5-26615)"
         open_lanes = [lane for lane in self.world.plan.lanes if lane.connection is Connection.OPEN]
         assert len({id(lane.producer) for lane in open_lanes}) == len(open_lanes)
 
@@ -149,6 +149,7 @@ class Walk:
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_no_interleaving_loses_duplicates_or_reorders(data: st.DataObject) -> None:
+    """Hazards A5-25610 and A5-26615."""
     walk = Walk(data)
     for _ in range(data.draw(st.integers(5, 70))):
         walk.step()

@@ -142,6 +142,7 @@ def test_a_segment_that_comes_back_while_it_is_given_back_is_attached_to_again()
 
 
 def test_shared_segments_are_left_alone() -> None:
+    """Hazard A4-26208e."""
     state = registered()
     state.received(assignment(1, [1]))
     shared = assignment(2, [1, 2], is_shared=True)

@@ -95,6 +95,7 @@ def test_only_what_is_material_is_told(spark: SparkSession) -> None:
 
 
 def test_crossing_a_threshold_is_material_and_so_are_new_thresholds(spark: SparkSession) -> None:
+    """Hazard B9."""
     brokers, name = Brokers(spark), "segment://t/n/a/0000-ffff-1"
     brokers.thresholds = [("topic://t/n/a", [100.0, 1e9, 1e9, 1e9], [10.0, 1e8, 1e8, 1e8])]
     for _ in range(3):
@@ -125,6 +126,7 @@ def test_what_is_on_a_silent_broker_is_neither_idle_nor_gone(spark: SparkSession
 
 
 def test_what_no_broker_tells_of_any_more_is_gone_after_a_while(spark: SparkSession) -> None:
+    """Hazard A2-25980g."""
     brokers, name = Brokers(spark), classic(1)
     for _ in range(3):
         brokers.batch({"one": {name: reading(5)}})
