@@ -67,13 +67,14 @@ build: $(ENVIRONMENT) ## Build and fetch what clusters run, and helm (once a mac
 	$(PYTHON) -m dev build
 
 .PHONY: lint
-lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files
+lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files, a test or a reason for every hazard
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	$(PYTHON) -m scalable_topics_operator.generate --check --reference docs/reference $(CRD_FOLDERS)
 	$(PYTHON) -m dev.chart_values --check
+	$(PYTHON) -m tests.hazards --check
 
 .PHONY: test-unit
 test-unit: $(ENVIRONMENT) ## Unit tests
@@ -222,9 +223,10 @@ show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without opera
 
 ##@ Upkeep
 .PHONY: generate
-generate: $(ENVIRONMENT) ## Write crds/ (also for the chart) and docs/reference/ from the models and the chart
+generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), docs/reference/ and docs/hazards.md from what they tell of
 	$(PYTHON) -m scalable_topics_operator.generate --reference docs/reference $(CRD_FOLDERS)
 	$(PYTHON) -m dev.chart_values
+	$(PYTHON) -m tests.hazards
 
 .PHONY: clean
 clean: ## Stop all clusters, remove their logs, the environment and caches in the tree

@@ -76,7 +76,7 @@ def render(hazards: Sequence[Hazard], tests: Mapping[str, Sequence[str]]) -> str
         "# Hazards",
         "",
         "Faults that others have paid for, and the tests here that would notice them. Written by `make generate` from",
-        "`tests/hazards/hazards.toml` and from the names and docstrings of the tests; `make lint` finds a hazard that has",
+        "`tests/hazards/hazards.toml` and from the names and docstrings of the tests; `make lint` refuses one that has",
         "neither a test nor a reason.",
         "",
         "| part | hazards | tested | cannot happen here | open |",
