@@ -14,6 +14,7 @@ from tests.support.pulsar_client import PulsarClient
 
 _TOPICS, _WATCHED_SECONDS = 50, 300.0
 _MANY_TOPICS = 300
+_MOST_OF_A_CORE = 0.25
 _DEFAULTS_PART = "At rest, with the default intervals"
 _FAST_PART = "At rest, with a look at every topic every 3 s"
 _RESTART_PART = "Restart over the same topics"
@@ -88,6 +89,7 @@ async def test_c21_c22_c27_three_hundred_topics_at_once_all_become_ready(
     await fleet.settle(within_seconds=120)
     quiet = await fleet.watch(60.0)
     _assert_quiet(quiet)
+    assert quiet.cpu_seconds < _MOST_OF_A_CORE * quiet.seconds
     evidence.show(
         _MANY_PART,
         f"{_MANY_TOPICS} topics of 2 segments and 2 subscriptions each were applied at once, with policies, a grant",

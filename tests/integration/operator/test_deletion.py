@@ -10,6 +10,7 @@ from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import CONNECTIONS, SECRETS, TOPICS
 from tests.integration.operator.conftest import MakeProxied
 from tests.support import manifests
+from tests.support.metrics import read_metric, until_metric
 from tests.support.pulsar_client import PulsarClient, close
 from tests.support.waiting import eventually
 from tests.support.world import World, condition, phase
@@ -196,6 +197,27 @@ async def test_a_broker_that_is_away_delays_a_deletion_and_does_not_lose_it(prox
     bench.admin.come_up()
     await world.until_gone(TOPICS, "waiting")
     await _nothing_left(world, "waiting")
+
+
+async def test_c44_an_object_that_is_gone_is_not_tried_again(proxied: MakeProxied) -> None:
+    """Somebody took the finalizer away that the operator could not, and what it had to repeat has nobody any more."""
+    bench = await proxied()
+    await bench.start()
+    world, name = bench.world, "abandoned"
+    await world.apply(manifests.topic(name, str(world.topic_name(name)), initial=2, deletionPolicy="Delete"))
+    await world.until_ready(name)
+    bench.admin.go_down()
+    await world.delete(TOPICS, name)
+    retried = 'scalable_topics_reconciles_total{kind="scalabletopics",result="retried"}'
+    await until_metric(bench.operator, retried, lambda times: bool(times and times >= 3))
+    await world.kube.merge_patch(TOPICS, world.namespace, name, {"metadata": {"finalizers": None}})
+    await world.until_gone(TOPICS, name)
+    await until_metric(bench.operator, 'scalable_topics_objects{kind="ScalableTopic"}', lambda objects: objects == 0)
+    times, calls = await read_metric(bench.operator, retried), len(bench.admin.seen)
+    # Longer than its pauses had become: it is the absence of another try that is tested.
+    await asyncio.sleep(10)
+    assert await read_metric(bench.operator, retried) == times
+    assert [call.path for call in bench.admin.seen[calls:] if name in call.path] == []
 
 
 async def test_a_conflict_on_the_finalizer_is_no_end(proxied: MakeProxied) -> None:
