@@ -286,7 +286,8 @@ async def test_segments_that_no_broker_has_loaded_are_merged_after_a_restart(mon
     clock.time_ns = lambda: int(clock.now * 1e9)
     clock.monotonic = lambda: clock.now
     monkeypatch.setattr(auto_scaler, "time", clock)
-    world, codes = World(), []
+    world = World()
+    codes: list[str] = []
     for _ in range(8):
         # Brokers have been watched for two minutes before silence is believed.
         now_ms = int(clock.now * 1000)
