@@ -329,9 +329,12 @@ class TopicReconciler:
     def _settled(self, key: ObjectKey, body: Body, memory: TopicMemory) -> bool:
         """Whether nothing at all is to be done; what most reconciles of a large fleet find, without a call."""
         now = time.monotonic()
+        # A record that lacks something is told of by whoever reads all of it.
+        next_segment_id = ((body.get("status") or {}).get("layout") or {}).get("nextSegmentId")
         return (
             self._only_looking(key, body)
-            and not memory.may_be_outdated(body["status"]["layout"]["nextSegmentId"])
+            and next_segment_id is not None
+            and not memory.may_be_outdated(next_segment_id)
             and memory.published.is_known
             and not memory.scale.pending
             and not self._scaler.has_news(body["status"], memory.scale)
@@ -351,7 +354,7 @@ class TopicReconciler:
             and FINALIZER in (metadata.get("finalizers") or [])
             and status.get("layout")
             and not status.get("operation")
-            and (desired is None or desired == status["segments"]["active"])
+            and (desired is None or desired == (status.get("segments") or {}).get("active"))
             and not self._operations.pending(key)
             and not self._wishes.pending(key)
             and not has_unfinished(body)

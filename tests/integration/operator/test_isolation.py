@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from typing import Any
 
-from scalable_topics_operator.cluster.resources import TOPICS
+import pytest
+
+from scalable_topics_operator.cluster.resources import CONNECTIONS, TOPICS
 from tests.integration.operator.conftest import MakeProxied
 from tests.support import manifests
 from tests.support.fault_proxy import FaultProxy
@@ -61,3 +65,29 @@ async def test_a_cluster_that_falls_silent_does_not_delay_topics_of_others(proxi
         await world.until(
             TOPICS, name, lambda body: body["status"]["segments"]["active"] == 2, what="goes on by itself"
         )
+
+
+@pytest.mark.parametrize(
+    "broken", [{"segments": []}, {"nextSegmentId": None}, {"epoch": None}, {"version": 99}], ids=str
+)
+async def test_c39_what_is_broken_at_the_start_keeps_nothing_from_it(
+    proxied: MakeProxied, broken: dict[str, Any]
+) -> None:
+    bench = await proxied()
+    await bench.start()
+    world = bench.world
+    for name in ("broken", "sound"):
+        await world.apply(manifests.topic(name, str(world.topic_name(name))))
+        await world.until_ready(name)
+    await asyncio.to_thread(bench.operator.stop)
+    await world.set_status("broken", {"layout": broken})
+    await world.apply(manifests.connection("locked", world.admin_url, "no-such-secret"))
+    await world.apply(manifests.topic("waiting", str(world.topic_name("waiting")), connection_name="locked"))
+    await world.apply(manifests.operation("stray", "no-such-topic", "Split", segment=0))
+    await world.apply(manifests.operation("sound-split", "sound", "Split", segment=0))
+    await bench.start()
+    await world.until_ended("sound-split")
+    await world.until_ready("sound")
+    await world.until_reason("broken", "InvalidRecord")
+    await world.until_reason("waiting", "ConnectionDown")
+    await world.until_reason("locked", "Refused", resource=CONNECTIONS)
