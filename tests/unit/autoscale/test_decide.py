@@ -174,6 +174,18 @@ def test_messages_and_bytes_are_compared_with_their_thresholds_and_not_with_each
     assert action.segment_id == 0, "the hottest segment"
 
 
+@pytest.mark.parametrize(("consumers", "code"), [(8, "cold"), (9, "needs-buckets"), (12, "needs-buckets")])
+def test_a_merge_takes_no_buckets_that_consumers_need(consumers: int, code: str) -> None:
+    """Hazard A2-26434e: of the 8 that two segments have, what comes out keeps no more than one may have."""
+    layout = SegmentLayout.initial(3, bucket_budget=12)
+    assert [one.buckets for one in layout.active] == [4, 4, 4]
+    config = replace(CONFIG, max_buckets_per_segment=4)
+    loads = {key: Rates() for key in range(3)}
+    decision = decide(situation(layout, loads, consumers={"s": consumers}, config=config))
+    assert decision.findings[-1].code == code
+    assert (decision.action is None) == (code != "cold")
+
+
 def test_R36_depth_is_forgiven_with_time() -> None:
     layout = SegmentLayout.initial(2)
     for _ in range(3):
