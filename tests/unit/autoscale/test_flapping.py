@@ -46,7 +46,6 @@ def turns(topic: VirtualTopic) -> int:
 @pytest.mark.parametrize("edge", ["split", "merge", "between"])
 @pytest.mark.parametrize("metric", Metric)
 def test_noise_around_a_threshold_makes_nothing_flap(metric: Metric, edge: str, noise: float) -> None:
-    """Hazard B9."""
     split, merge = bound(metric, CONFIG.split), bound(metric, CONFIG.merge)
     # Of the whole topic: at the split threshold with one segment, at the merge threshold with four.
     level = {"split": split, "merge": 4 * merge, "between": (split + merge) / 2}[edge]
