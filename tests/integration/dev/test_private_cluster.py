@@ -95,7 +95,7 @@ def test_broker_keeps_topics_over_crash_and_stop_and_a_stop_leaves_no_process(lo
 
 
 def test_rollover_profile_rolls_ledgers_over(local_cluster: Factory) -> None:
-    """Hazards A1-26678 and A1-26680 appear only where ledgers roll over all the time."""
+    """Seals that come undone and writes that hang at a seal appear only where ledgers roll over all the time."""
     cluster = local_cluster(Shape(kubernetes=False, profile=Profile.ROLLOVER))
     access = cluster.pulsar.access
     authentication = pulsar_client.AuthenticationToken(access.client_token)

@@ -168,6 +168,7 @@ async def test_a_token_with_other_rights_leads_to_the_same_topics(world: World, 
 
 
 async def test_nothing_is_made_on_a_cluster_that_the_topic_is_not_on(proxied: MakeProxied) -> None:
+    """Hazard C16."""
     bench = await proxied()
     await bench.start()
     world = bench.world

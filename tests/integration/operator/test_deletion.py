@@ -61,7 +61,7 @@ async def test_a_retained_topic_is_recovered_with_layout_and_data(world: World, 
 
 
 async def test_deletion_waits_for_clients_and_then_leaves_nothing(world: World, pulsar_client: PulsarClient) -> None:
-    """R31, hazards A1-25717b, A1-25719c and C65: attached clients make it refuse; once they left nothing remains."""
+    """R31, hazards A1-25717b, A1-25719c, C11, C65: attached clients make it refuse; once they left nothing remains."""
     await world.apply(
         manifests.topic(
             "doomed",
