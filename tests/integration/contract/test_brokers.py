@@ -163,7 +163,7 @@ async def test_r19_a_segment_with_clients_is_deleted_by_force_alone(brokers: Bro
             await ask(name)
 
 
-async def test_a1_25719_a_cursor_brings_no_deleted_segment_back(brokers: Brokers) -> None:
+async def test_a1_25719a_a_cursor_brings_no_deleted_segment_back(brokers: Brokers) -> None:
     name = await make(brokers)
     await brokers.backend.delete_segment(name)
     with pytest.raises(TopicMissing):
