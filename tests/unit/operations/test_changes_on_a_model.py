@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from scalable_topics.layout import TopicName, migrated_layout
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.context import TopicIntent
-from scalable_topics_operator.operations.journal import OperationKind, Result
+from scalable_topics_operator.operations.journal import OperationKind, Result, write_state
+from scalable_topics_operator.operations.prune import find_prunable
 from scalable_topics_operator.operations.requests import SplitRequest
 from tests.simulation.auditor import SETTINGS
 from tests.simulation.faults import Call, Fault, FaultKind, NoFaults
 from tests.simulation.model_store import TopicObject
+from tests.simulation.operator_process import OperatorProcess
 from tests.simulation.run import Run
-from tests.simulation.world import World
+from tests.simulation.world import HOME, World
 
 
 class Denied(NoFaults):
@@ -64,3 +69,22 @@ async def test_segments_that_may_go_together_leave_in_one_write_and_the_clocks_s
     assert len(commits) == 2, "they leave the layout together, and are deleted and forgotten together"
     assert [action.kind for action in body.state.actions].count(OperationKind.PRUNE.value) == 1
     assert body.state.clocks == clocks
+
+
+async def test_what_was_migrated_is_not_pruned_whoever_has_subscribed_to_it() -> None:
+    """Hazard B5: a partition that no subscription is known of, sealed long ago, is somebody's data all the same."""
+    run, body = await _topic(1)
+    layout = migrated_layout(TopicName("tenant", "space", "old"), 2, now_ms=0)
+    for number, segment in enumerate(layout.sealed):
+        assert segment.topic is not None
+        run.world.broker.create(segment.topic)
+        end = run.world.broker.terminate(segment.topic)
+        layout = layout.with_sealed_position(number, str(end))
+    body.status = write_state({}, replace(body.state, layout=layout))
+    body.version += 1
+    ctx = OperatorProcess(run.world, "p9", HOME, 9)._context(body)
+    findings = await find_prunable(ctx)
+    assert [finding.segment_id for finding in findings] == [0, 1]
+    assert {finding.blocked_by for finding in findings} == {
+        "it wraps a migrated topic, which stays while the topic lives"
+    }
