@@ -8,5 +8,8 @@ KEPT: Mapping[str, str] = {
     "operations:670": "first segments of two lives were taken for one layout, once a status had been restored",
     "operations:1058": "the model took a layout that was published under a new incarnation for one that was rebuilt",
     "operations:1362": "the same, with a segment pruned meanwhile",
+    "replicas:21": "one that came when all Leases were deleted led beside the leader, who did not know yet",
+    "replicas:139": "the model's consumers attached by the word of a session that was over",
+    "consumers:900": "the model's consumers heard what was sent over a connection that they had no more",
 }
 """By story, what it found. Replaying one is cheap; what it tells changes when kinds of faults are added."""

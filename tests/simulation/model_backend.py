@@ -31,6 +31,8 @@ from tests.simulation.model_broker import ModelBroker
 from tests.simulation.model_clock import ModelClock
 
 T = TypeVar("T")
+_POLICY_LOOKS = 6
+_POLICY_LOOK_SECONDS = 0.5
 
 
 class Way(Protocol):
@@ -173,6 +175,7 @@ class ModelBackend:
             await self._check_same(name, record)
         try:
             await self._write("set_up", name, lambda: self._set_up(name, setup))
+            await self._see_policies(name, setup.policies)
             await self.ensure_cursors(name, setup.subscriptions)
             await self._check_same(name, record)
         except TopicMissing:
@@ -270,7 +273,8 @@ class ModelBackend:
     ) -> frozenset[str]:
         found = await self._read("policies", segment_topic, lambda: self._broker.topic(segment_topic))
         if found.policies != policies or not found.protected:
-            await self._write("set_policies", segment_topic, lambda: self._set_policies(segment_topic, policies))
+            await self._write("set_policies", segment_topic, lambda: self._broker.set_policies(segment_topic, policies))
+            await self._see_policies(segment_topic, policies)
         return managed_before
 
     async def grant(
@@ -336,8 +340,13 @@ class ModelBackend:
         found.schemas = found.schemas or setup.inheritance.schemas
         for role, actions in setup.inheritance.permissions.items():
             found.permissions[role] = found.permissions.get(role, frozenset()) | actions
-        self._set_policies(name, setup.policies)
+        self._broker.set_policies(name, setup.policies)
 
-    def _set_policies(self, name: str, policies: SegmentPolicies) -> None:
-        found = self._broker.topic(name)
-        found.policies, found.protected = policies, True
+    async def _see_policies(self, name: str, policies: SegmentPolicies) -> None:
+        """Wait until policies show (R27)."""
+        for _ in range(_POLICY_LOOKS):
+            found = await self._read("policies", name, lambda: self._broker.topic(name))
+            if found.policies == policies and found.protected:
+                return
+            await self._clock.sleep(_POLICY_LOOK_SECONDS)
+        raise BackendUnavailable(f"{name}: its policies do not show yet")

@@ -7,6 +7,7 @@ things asks several times, and anything may happen in between.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from scalable_topics_operator.operations.errors import BackendUnavailable, ClientsAttached, LogFenced, TopicMissing
@@ -215,6 +216,19 @@ class ModelBroker:
         if cursor is not None and cursor.consumers and not force:
             raise ClientsAttached(f"{name}: {cursor.consumers} consumers of {subscription} are connected")
         topic.cursors.pop(subscription, None)
+
+    def set_policies(self, name: str, policies: SegmentPolicies) -> None:
+        """Set topic policies, and the protection of idle topics; they show once the brokers have read them."""
+        topic = self.topic(name)
+
+        def show() -> None:
+            topic.policies, topic.protected = policies, True
+
+        self.read_policies_later(show)
+
+    def read_policies_later(self, show: Callable[[], None]) -> None:
+        """Brokers read changed policies from a topic of their own: at once here, and some time later elsewhere."""
+        show()
 
     def skip_all(self, name: str, subscription: str) -> bool:
         """Move a cursor behind the last entry; False if it or the topic is gone."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
@@ -17,18 +19,21 @@ from scalable_topics.layout import TopicName
 from scalable_topics_operator.backends.classic import ClassicBackend
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_login import KubeEndpoint, load_endpoint
-from scalable_topics_operator.cluster.resources import NAMESPACES
+from scalable_topics_operator.cluster.resources import NAMESPACES, TOPICS
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.operations.protocols import TopicBackend
 from tests.integration.backends.plain_http import Clients, PlainHttp, admin_for
 from tests.simulation.faults import Nature
-from tests.simulation.fleet.api_server import ModelApiServer
+from tests.simulation.fleet.api_server import Event, ModelApiServer
 from tests.simulation.model_backend import ModelBackend
 from tests.simulation.model_broker import ModelBroker
 from tests.simulation.model_clock import ModelClock
 from tests.support.crds import install_crds
+from tests.support.object_watch import watched_object
 
 T = TypeVar("T")
+Told = tuple[str, dict[str, Any]]
+"""Kind of an event of a watch, and the object."""
 
 
 class _DirectClient(KubeClient):
@@ -36,7 +41,7 @@ class _DirectClient(KubeClient):
 
     def __init__(self, server: ModelApiServer) -> None:
         super().__init__(KubeEndpoint("http://model", None, {}, "default"))
-        self._server = server
+        self.server = server
 
     async def __aenter__(self) -> Self:
         return self
@@ -53,7 +58,7 @@ class _DirectClient(KubeClient):
         data: str | None,
         timeout_seconds: float,
     ) -> tuple[int, str]:
-        return self._server.request(method, path, params, data)
+        return self.server.request(method, path, params, data)
 
 
 @pytest.fixture(params=["real", "model"])
@@ -68,6 +73,24 @@ async def kube(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     await asyncio.to_thread(install_crds)
     async with KubeClient(load_endpoint()) as client:
         yield client
+
+
+@asynccontextmanager
+async def watched_topic(kube: KubeClient, namespace: str, name: str) -> AsyncIterator[Callable[[], list[Told]]]:
+    """What a watch tells of a ScalableTopic, oldest first."""
+    if not isinstance(kube, _DirectClient):
+        async with watched_object(TOPICS, namespace, name) as seen:
+            yield lambda: [(kind, body) for _, kind, body in seen]
+        return
+    told: list[Told] = []
+
+    def tell(event: Event) -> None:
+        if event.key == (TOPICS.plural, namespace, name):
+            told.append((event.kind, json.loads(event.text)))
+
+    end = kube.server.watch(tell)
+    yield lambda: told
+    end()
 
 
 @pytest.fixture

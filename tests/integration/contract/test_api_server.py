@@ -10,6 +10,9 @@ from scalable_topics_operator.cluster.lease_record import LEASES, PART_LABEL, RE
 from scalable_topics_operator.cluster.resources import FINALIZER, SUBSCRIPTIONS, TOPICS
 from scalable_topics_operator.cluster.status_store import StaleStatus, StatusStore
 from tests.support import manifests
+from tests.support.waiting import eventually
+
+from .conftest import watched_topic
 
 FOREIGN = "example.com/hold"
 
@@ -206,3 +209,23 @@ async def test_a_subscription_object_is_made_with_an_owner(kube: KubeClient, nam
     }
     found = await kube.create(SUBSCRIPTIONS, namespace, body)
     assert found["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+
+
+async def test_a_watch_tells_every_change_once_in_the_order_of_versions(kube: KubeClient, namespace: str) -> None:
+    async with watched_topic(kube, namespace, "orders") as told:
+        await make(kube, namespace)
+        await patch(kube, namespace, {"metadata": {"finalizers": [FINALIZER]}})
+        await patch(kube, namespace, {"status": {"observedGeneration": 1}}, subresource="status")
+        await patch(kube, namespace, {"status": {"observedGeneration": 1}}, subresource="status")
+        await kube.delete(TOPICS, namespace, "orders")
+        last = await patch(kube, namespace, {"metadata": {"finalizers": []}})
+
+        async def kinds() -> list[str]:
+            return [kind for kind, _ in told()]
+
+        wanted = ["ADDED", "MODIFIED", "MODIFIED", "MODIFIED", "DELETED"]
+        await eventually(kinds, lambda found: found == wanted, what="every change is told")
+        versions = [int(body["metadata"]["resourceVersion"]) for _, body in told()]
+        assert versions == sorted(set(versions))
+        assert told()[-1][1]["metadata"]["uid"] == last["metadata"]["uid"]
+        assert told()[3][1]["metadata"]["deletionTimestamp"]

@@ -96,6 +96,7 @@ async def _live(rng: random.Random, world: FleetWorld) -> None:
     network.fates = tuple(rng.sample(tuple(Fate), rng.randrange(2, len(Fate) + 1)))
     faults = world.watch_faults
     faults.late, faults.twice, faults.never = (rng.choice((0.0, 0.0, chance)) for chance in (0.1, 0.1, 0.02))
+    world.most_policy_seconds = rng.choice((0.0, 1.5, 8.0))
     world.density = rng.choice((0.0, 500.0, 4000.0))
     world.group = ConsumerGroup(world, random.Random(rng.random()), rng.choice((0, 0, 1, 2, 3)))
     world.declare_connection()
@@ -125,7 +126,7 @@ async def _calm(world: FleetWorld) -> None:
     world.network.heal()
     faults = world.watch_faults
     faults.late = faults.twice = faults.never = 0.0
-    world.density = 0.0
+    world.density = world.most_policy_seconds = 0.0
     world.hot = (0, 0, 0.0)
     if world.topic_body() is not None:
         world.change_topic({"spec": {"paused": False, "autoScale": {"enabled": False}}})

@@ -95,6 +95,10 @@ class LoopClock(ModelClock):
         """Monotonic."""
         return self._loop.time()
 
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
 
 class FleetWorld(World):
     """Everything.
@@ -106,6 +110,7 @@ class FleetWorld(World):
 
     Attributes:
         density: messages a second on the whole ring.
+        most_policy_seconds: how long it takes brokers at most to read policies that were changed.
         hot: first and last hash of a range, and what comes on top there, messages a second on a whole ring.
         always_declared: subscriptions that the ScalableTopic declares all along.
     """
@@ -116,6 +121,8 @@ class FleetWorld(World):
         self.settings = settings
         self.network = Network(loop, chances)
         self.watch_faults = WatchFaults()
+        self.most_policy_seconds = 0.0
+        self.broker.read_policies_later = self._read_policies_later  # type: ignore[method-assign]
         self.server = ModelApiServer(timestamp_now)
         self.server.judge(self._judge)
         self.replicas: list[SimulatedReplica] = []
@@ -286,6 +293,9 @@ class FleetWorld(World):
             return answer
 
         return take_effect
+
+    def _read_policies_later(self, show: Callable[[], None]) -> None:
+        self.loop.call_later(self._chances.uniform(0.0, self.most_policy_seconds), show)
 
     def load(self) -> LoadSample | None:
         """What the brokers show now: every hash is as busy as its neighbours, but for a hot range."""
