@@ -29,7 +29,7 @@ class Kind:
 
 KINDS = (
     Kind("operations", tell_random, 1, "every operation on a topic, each call a step at which something goes wrong"),
-    Kind("replicas", tell_fleet_story, 4, "whole operator replicas, from elections to consumers, in virtual time"),
+    Kind("replicas", tell_fleet_story, 5, "whole operator replicas, from elections to consumers, in virtual time"),
     Kind("consumers", tell_consumers, 10, "coordinators of an ordered subscription and slow consumers"),
 )
 
