@@ -12,7 +12,7 @@ from scalable_topics.layout import (
     layout_topic_name,
     parse_classic_segment_name,
 )
-from scalable_topics_operator.operations.errors import BackendUnavailable, NameTaken, TopicMissing
+from scalable_topics_operator.operations.errors import BackendUnavailable, NameTaken, TopicMissing, Unsupported
 from scalable_topics_operator.operations.protocols import (
     Claim,
     FoundSegment,
@@ -66,6 +66,13 @@ class ModelBackend:
         return segment.topic or classic_segment_name(topic, segment.hash_range, segment.segment_id)
 
     # The claim
+
+    async def require_fit(self, topic: TopicName, *, more_topics: int) -> None:
+        def require() -> None:
+            if self._broker.unfit:
+                raise Unsupported(self._broker.unfit)
+
+        await self._read("fitness", topic.pulsar_namespace, require)
 
     async def read_name(self, topic: TopicName) -> NameState:
         def read() -> NameState:

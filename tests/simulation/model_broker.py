@@ -119,6 +119,7 @@ class ModelBroker:
         self._reopens: dict[str, list[int]] = {}
         self._hangs: dict[str, int] = {}
         self.fenced: set[str] = set()
+        self.unfit = ""
 
     # What the admin API offers
 

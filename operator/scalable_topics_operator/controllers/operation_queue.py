@@ -22,7 +22,7 @@ from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.ordered_subscriptions import is_seeking
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.operations.context import OperationContext
-from scalable_topics_operator.operations.errors import BackendRefused, NotYet, RequestRefused
+from scalable_topics_operator.operations.errors import BackendRefused, NotYet, RequestRefused, Unsupported
 from scalable_topics_operator.operations.journal import Action, Operation, Request, Result
 from scalable_topics_operator.operations.prune import find_prunable, prune
 from scalable_topics_operator.operations.requests import (
@@ -122,7 +122,7 @@ class OperationQueue:
                 entry, str(error), "NotPossible" if isinstance(error, LayoutStateError) else "InvalidRequest"
             )
         except BackendRefused as error:
-            await self._fail(entry, str(error), "BrokerRefused")
+            await self._fail(entry, str(error), "Unsupported" if isinstance(error, Unsupported) else "BrokerRefused")
         except ValidationError as error:
             await self._fail(entry, error.errors()[0]["msg"], "InvalidRequest")
         return True
@@ -147,6 +147,7 @@ class OperationQueue:
             if ctx.store.state.operation is not None:
                 await self._show_running(entry, ctx.store.state.operation)
             return
+        await ctx.backend.require_fit(ctx.topic, more_topics=len(change.children))
         subscriptions = await discover_subscriptions(ctx, parents)
         planned = {
             "parents": [{"id": parent.segment_id, "range": parent.hash_range.descriptor} for parent in parents],

@@ -9,6 +9,7 @@ from scalable_topics_operator.operations.errors import (
     ClientsAttached,
     NamespaceMissing,
     NameTaken,
+    Unsupported,
 )
 
 _REASONS: tuple[tuple[type[BackendRefused], str], ...] = (
@@ -16,6 +17,7 @@ _REASONS: tuple[tuple[type[BackendRefused], str], ...] = (
     (NamespaceMissing, "NamespaceMissing"),
     (NameTaken, "NameTaken"),
     (ClientsAttached, "ClientsAttached"),
+    (Unsupported, "Unsupported"),
 )
 
 

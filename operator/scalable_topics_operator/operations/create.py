@@ -58,7 +58,8 @@ async def establish(ctx: OperationContext, judgement: Judgement, request: Reques
         judgement: what the name's state means (R1).
         request: the object that asks.
 
-    Raises NameRefused when the name is somebody else's or the records contradict each other, BackendError.
+    Raises NameRefused when the name is somebody else's or the records contradict each other, Unsupported when its
+    namespace cannot hold it (R24), BackendError.
     """
     match judgement.verdict:
         case Verdict.REFUSED:
@@ -88,7 +89,11 @@ async def _drop_journal(ctx: OperationContext) -> None:
 
 
 async def _create(ctx: OperationContext, request: Request) -> None:
-    operation = ctx.store.state.operation or await _journal_creation(ctx, request)
+    operation = ctx.store.state.operation
+    if operation is None:
+        # The claim and the layout topic besides.
+        await ctx.backend.require_fit(ctx.topic, more_topics=ctx.intent.initial_segments + 2)
+        operation = await _journal_creation(ctx, request)
     await ctx.backend.take_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
     try:
         await create_children(ctx, operation)

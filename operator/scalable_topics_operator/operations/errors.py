@@ -49,6 +49,10 @@ class NameTaken(BackendRefused):
     """A topic of the wanted name exists already and is not ours."""
 
 
+class Unsupported(BackendRefused):
+    """The topic, or the namespace it is in, uses what scalable topics do not work with (R24)."""
+
+
 class ClientsAttached(BackendRefused):
     """A topic or cursor cannot be deleted because clients are connected to it."""
 

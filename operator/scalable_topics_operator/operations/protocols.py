@@ -216,6 +216,7 @@ class SegmentLook:
         producers: names of the producers attached.
         cursors: by subscription name.
         first_ledger_id: oldest ledger that is kept; what was in older ones is gone.
+        open_transactions: transactions that have written to it and are neither committed nor aborted.
     """
 
     terminated: bool
@@ -225,6 +226,7 @@ class SegmentLook:
     producers: frozenset[str]
     cursors: Mapping[str, CursorLook]
     first_ledger_id: int = 0
+    open_transactions: int = 0
 
     @property
     def consumers(self) -> int:
@@ -280,6 +282,12 @@ class TopicBackend(Protocol):
 
     def segment_topic(self, topic: TopicName, segment: Segment) -> str:
         """Full name of a segment's topic: its own if the record carries one, else the derived name."""
+
+    async def require_fit(self, topic: TopicName, *, more_topics: int) -> None:
+        """Make sure that the topic's Pulsar namespace can hold so many more of its topics (R24). Raises Unsupported.
+
+        What may not be read of the namespace is taken to be as it should.
+        """
 
     async def read_name(self, topic: TopicName) -> NameState:
         """What exists under the plain name. Raises NamespaceMissing."""

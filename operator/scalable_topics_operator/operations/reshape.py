@@ -14,7 +14,7 @@ from dataclasses import replace
 from scalable_topics.layout import CreatedBy, PlannedSegment, Segment, SegmentChange, SegmentLayout
 from scalable_topics_operator.operations.announce import announce, is_announced, publish, settle_tail, until_quiet
 from scalable_topics_operator.operations.context import OperationContext, alongside, concurrently
-from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing
+from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing, Unsupported
 from scalable_topics_operator.operations.journal import (
     Operation,
     OperationKind,
@@ -38,11 +38,15 @@ async def open_reshape(ctx: OperationContext, change: SegmentChange, request: Re
     """Journal a planned split, merge or rebucket (R8, R9); `reason` says why where nobody asked for it.
 
     Discovers the subscriptions first: those declared and those found on the parents (R16). Raises BackendError
-    when the parents cannot be read, and then nothing was written.
+    when the parents cannot be read, Unsupported when the topic uses what does not survive it (R24), and then nothing
+    was written.
     """
     state = ctx.store.state
     layout = _layout(ctx)
-    subscriptions = await discover_subscriptions(ctx, [layout.segment(parent) for parent in change.parent_ids])
+    subscriptions, _ = await alongside(
+        discover_subscriptions(ctx, [layout.segment(parent) for parent in change.parent_ids]),
+        ctx.backend.require_fit(ctx.topic, more_topics=len(change.children)),
+    )
     reserved = layout.reserve(change)
     operation = Operation(
         id=new_operation_id(),
@@ -163,13 +167,19 @@ async def create_children(ctx: OperationContext, operation: Operation) -> None:
 
 
 async def discover_subscriptions(ctx: OperationContext, parents: list[Segment]) -> frozenset[str]:
-    """Subscriptions that count: declared, and found on the parents as durable and not internal (R16)."""
+    """Subscriptions that count: declared, and found on the parents as durable and not internal (R16).
+
+    Raises Unsupported where a transaction is open, whose end would come behind a seal (R24).
+    """
 
     async def found(parent: Segment) -> frozenset[str]:
         try:
-            return (await ctx.backend.look(ctx.backend.segment_topic(ctx.topic, parent))).counting
+            look = await ctx.backend.look(ctx.backend.segment_topic(ctx.topic, parent))
         except TopicMissing:
             return frozenset()
+        if look.open_transactions:
+            raise Unsupported(f"{parent} has {look.open_transactions} open transactions; scalable topics have none")
+        return look.counting
 
     return _counting(ctx, await concurrently(found(parent) for parent in parents))
 

@@ -11,6 +11,7 @@ from scalable_topics_operator.cluster.kube_errors import KubeInvalid
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
 from tests.support import manifests
 from tests.support.pulsar_client import PulsarClient
+from tests.support.pulsar_view import PulsarView
 from tests.support.world import World, condition, phase
 
 _NAMES = {
@@ -182,3 +183,30 @@ async def test_nothing_acts_on_a_record_that_does_not_tile_the_ring(world: World
     ended = await world.until_ended("hand-edited-split")
     assert phase(ended) == "Succeeded"
     await world.until_event("hand-edited", "SegmentLost")
+
+
+async def test_r24_a_namespace_that_is_full_or_compacts_takes_no_topic_and_no_split(
+    world: World, view: PulsarView
+) -> None:
+    await world.apply(manifests.topic("orders", str(world.topic_name("orders")), initial=1))
+    await world.until_ready("orders")
+    # The claim, a segment and the layout topic.
+    await view.call("POST", f"namespaces/{world.pulsar_namespace}/maxTopicsPerNamespace", 4)
+    split = await world.operate("orders", "Split", segment=0)
+    assert phase(split) == "Failed"
+    assert split["status"]["reason"] == "Unsupported"
+    assert "may have 4 topics (maxTopicsPerNamespace) and has 3: 2 more do not fit" in split["status"]["message"]
+    await world.apply(manifests.topic("more", str(world.topic_name("more")), initial=1))
+    stuck = await world.until_reason("more", "Unsupported")
+    assert condition(stuck, "Stalled")["status"] == "True"
+    assert "3 more do not fit; raise the limit" in condition(stuck, "Ready")["message"]
+    topics = await view.topics(world.pulsar_namespace)
+    assert len(topics) == 3, "nothing was made"
+    await view.call("PUT", f"namespaces/{world.pulsar_namespace}/compactionThreshold", 1_000_000)
+    split = await world.operate("orders", "Split", segment=0)
+    assert (phase(split), split["status"]["reason"]) == ("Failed", "Unsupported")
+    assert "compacts its topics" in split["status"]["message"]
+    await view.call("PUT", f"namespaces/{world.pulsar_namespace}/compactionThreshold", 0)
+    await view.call("POST", f"namespaces/{world.pulsar_namespace}/maxTopicsPerNamespace", 0)
+    assert phase(await world.operate("orders", "Split", segment=0)) == "Succeeded"
+    await world.until_ready("more")

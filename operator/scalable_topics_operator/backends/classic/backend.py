@@ -10,6 +10,7 @@ from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicy
 from scalable_topics_operator.backends.classic.claims import Claims
 from scalable_topics_operator.backends.classic.cursors import ensure_cursors
+from scalable_topics_operator.backends.classic.fitness import most_topics, why_too_many, why_unfit
 from scalable_topics_operator.backends.classic.layout_topic import LayoutTopic
 from scalable_topics_operator.backends.classic.listing import SegmentListing
 from scalable_topics_operator.backends.classic.look import look_from, producers_from
@@ -22,7 +23,7 @@ from scalable_topics_operator.backends.classic.segment_record import record_of
 from scalable_topics_operator.backends.classic.segments import SegmentMaker
 from scalable_topics_operator.backends.classic.settling import Settling
 from scalable_topics_operator.backends.classic.tail import tail_entries
-from scalable_topics_operator.operations.errors import NamespaceMissing, TopicMissing
+from scalable_topics_operator.operations.errors import AccessDenied, NamespaceMissing, TopicMissing, Unsupported
 from scalable_topics_operator.operations.protocols import (
     Claim,
     FoundSegment,
@@ -74,6 +75,20 @@ class ClassicBackend:
     def segment_topic(self, topic: TopicName, segment: Segment) -> str:
         """Full name of a segment's topic: its own if the record carries one, else the derived name."""
         return segment_topic(topic, segment)
+
+    async def require_fit(self, topic: TopicName, *, more_topics: int) -> None:
+        """Make sure that the namespace works with scalable topics and takes so many more (R24). Raises Unsupported."""
+        namespace = topic.pulsar_namespace
+        try:
+            policies = await self._admin.namespaces.policies(namespace)
+        except AccessDenied:
+            return
+        why, most = why_unfit(namespace, policies), most_topics(policies)
+        if not why and most:
+            present = len(await self._admin.namespaces.topics(namespace))
+            why = why_too_many(namespace, most, present, more_topics)
+        if why:
+            raise Unsupported(why)
 
     async def read_name(self, topic: TopicName) -> NameState:
         """What exists under the plain name. Raises NamespaceMissing."""

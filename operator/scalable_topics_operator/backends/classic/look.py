@@ -33,6 +33,7 @@ def look_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str,
             pending_adds=int(internal_stats["pendingAddEntriesCount"]),
             entries=int(internal_stats["numberOfEntries"]),
             producers=_producers(stats),
+            open_transactions=int(stats.get("ongoingTxnCount") or 0),
             first_ledger_id=min((int(one["ledgerId"]) for one in internal_stats["ledgers"]), default=0),
             cursors={
                 name: _cursor(name, subscription, cursors[name])
