@@ -13,6 +13,7 @@ from scalable_topics_operator.assignment import barrier
 from scalable_topics_operator.cluster.election import Election
 from scalable_topics_operator.cluster.leadership import Leadership
 from scalable_topics_operator.controllers import segment_looks
+from scalable_topics_operator.controllers.coordinator import Coordinator
 from scalable_topics_operator.controllers.session_room import Room
 from scalable_topics_operator.controllers.shard_work import ShardWork
 from scalable_topics_operator.controllers.topic_work import TopicWorkMaker
@@ -77,6 +78,12 @@ _OF_LEADERSHIP = (
                 "and a journal is gone on with in a lower term than it was opened in",
                 TopicWorkMaker.make,
                 "if operation is not None and operation.term > term:",
+                "if False:",
+            ),
+            Removal(
+                "and segments are assigned in a lower term than before",
+                Coordinator._term,
+                "if recorded > term:",
                 "if False:",
             ),
         ),

@@ -266,9 +266,12 @@ class ConsumerGroup:
         return topic is not None and topic.terminated and ORDERED in topic.cursors and not topic.backlog(ORDERED)
 
     def judge(self, before: Body | None, after: Body | None) -> None:
-        """R7: nobody is removed who may be reading, nor before a grace period has passed under the present leader."""
+        """R5: terms rise. R7: nobody is removed who may be reading, or who was there less than a grace period ago."""
         if before is None or after is None or after["metadata"].get("deletionTimestamp"):
             return
+        terms = [int((body.get("status") or {}).get("term") or 0) for body in (before, after)]
+        if terms[1] < terms[0]:
+            self.world.violated(f"R5: what was assigned in term {terms[0]} is assigned anew in term {terms[1]}")
         now, grace_seconds = self.world.loop.time(), self.world.settings.sessions.grace_seconds
         for name in _members(before) - _members(after):
             consumer = next(one for one in self.consumers if one.name == name)
