@@ -179,6 +179,14 @@ _ALSO_OF = {
     "A3-26274": "R19",
     "B6": "R19",
 }
+# In these stories seals come undone more often.
+_SEEN_BY_REPLICAS = frozenset(
+    {
+        "A1-26680: the reply of a terminate is believed",
+        "A1-26680: one look is enough",
+        "A1-26678: writes in flight at the seal are ignored",
+    }
+)
 _RULES = ("R8", "R9", "R13", "R14", "R17", "R19")
 
 
@@ -187,7 +195,7 @@ def _of_operations() -> Iterator[Guard]:
         named = mutation.name.partition(":")[0]
         rule = _ALSO_OF.get(mutation.name) or _ALSO_OF.get(named) or named
         if rule in _RULES:
-            yield Guard(rule, mutation, _OPERATIONS)
+            yield Guard(rule, mutation, _REPLICAS if mutation.name in _SEEN_BY_REPLICAS else _OPERATIONS)
 
 
 GUARDS = (*_OF_LEADERSHIP, *_of_operations())

@@ -147,7 +147,7 @@ MUTATIONS = (
         "A1-26680: the reply of a terminate is believed",
         seal.seal_segment,
         "first = await ctx.backend.look(segment_topic)",
-        "return claimed",
+        "return Seal(claimed, came_back, (await ctx.backend.look(segment_topic)).counting)",
         "split",
         (FaultKind.REOPENED,),
     ),

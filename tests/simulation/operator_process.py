@@ -36,7 +36,6 @@ from tests.simulation.world import World
 DRIFT_SECONDS = 300.0
 PRUNE_SECONDS = 60.0
 _LISTING_AGE_SECONDS = 5.0
-_RESHAPES = (OperationKind.SPLIT, OperationKind.MERGE, OperationKind.REBUCKET)
 
 
 class OperatorProcess:
@@ -201,9 +200,6 @@ class OperatorProcess:
     async def _finalize(self, ctx: OperationContext, body: TopicObject) -> None:
         if body.retain:
             try:
-                operation = ctx.store.state.operation
-                if operation is not None and operation.kind in _RESHAPES:
-                    await advance_reshape(ctx, operation)
                 await release(ctx)
             except BackendError as error:
                 self._world.events.append(f"NotReleased: {error}")

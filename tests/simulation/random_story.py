@@ -194,6 +194,24 @@ def _reopen(rng: random.Random, world: World) -> None:
             world.broker.produce(name)
 
 
+def _write_behind_the_end(rng: random.Random, world: World) -> None:
+    """Somebody opens what was read, writes to it and seals it, long before anybody looks again."""
+    layout = _layout(world)
+    names = [world.name_of(segment) for segment in layout.sealed] if layout else []
+    sealed = [name for name in names if name in world.broker.topics]
+    if not sealed:
+        return
+    world.read_all()
+    name = rng.choice(sealed)
+    world.broker.reopen(name)
+    for _ in range(rng.randrange(1, 4)):
+        world.broker.produce(name)
+    world.terminate(name)
+    world.clock.advance(701)
+    if rng.random() < 0.5:
+        _prune(rng, world)
+
+
 def _lose_status(rng: random.Random, world: World) -> None:
     world.wipe(_body(world))
 
@@ -244,6 +262,7 @@ _ACTS: tuple[Callable[[random.Random, World], None], ...] = (
     _wait,
     _terminate,
     _reopen,
+    _write_behind_the_end,
     _lose_status,
     _lose_topic,
     _lose_claim,

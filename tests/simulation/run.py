@@ -164,13 +164,14 @@ def _waits_for_a_person(world: World, body: TopicObject) -> bool:
     """Whether it is right that a topic is stuck.
 
     What somebody deleted and no status tells of leaves a hole; a late call of an object that is gone may put its claim
-    back; ids given out twice after a restored status make rivals (R11); and clients who are attached keep a topic from
-    being deleted, and its name from the next object.
+    back; ids given out twice after a restored status, or written to by producers of a life before, make rivals (R11);
+    and clients who are attached keep a topic from being deleted, and its name from the next object.
     """
     holed = bool(world.auditor.dropped) and "do not make a layout" in body.standing
     in_the_way = any(other.deleting and not other.gone for other in world.objects)
     taken = "was taken over" in body.standing and _claimed_by_the_dead(world)
-    rivals = world.auditor.losses > 1 and any(why in body.standing for why in ("both replace", "are both first"))
+    twice_told = world.auditor.losses > 1 or (bool(world.auditor.dropped) and len(world.objects) > 1)
+    rivals = twice_told and any(why in body.standing for why in ("both replace", "are both first"))
     return bool(body.standing) and (holed or taken or rivals or in_the_way)
 
 

@@ -376,3 +376,27 @@ async def test_r13_what_an_older_status_counts_as_not_announced_yet_is_not_taken
     check_end(world)
     assert body.state.layout is not None
     assert len(body.state.layout.active) == 2
+
+
+@pytest.mark.parametrize("owner", ["somebody else", "nobody, as it was released"])
+async def test_r31_an_object_that_goes_ends_nothing_of_a_topic_that_is_not_its_own_any_more(owner: str) -> None:
+    """Somebody restores its status from the middle of a split; found by the simulation."""
+    run = Run(World())
+    world = run.world
+    body = world.declare(replace(INTENT, initial_segments=1))
+    await run.settle()
+    world.ask(body, SplitRequest(0))
+    world.plan = DyingAt("terminate")
+    while body.state.operation is None or body.state.operation.step is not Step.SEALING:
+        await run.settle_once(body)
+    claimed = world.broker.topics[TOPIC.persistent]
+    assert claimed.claim is not None
+    is_released = owner.startswith("nobody")
+    claimed.claim = replace(claimed.claim, released=is_released, resource_uid=body.uid if is_released else "another")
+    body.deleting = True
+    world.plan = NoFaults()
+    before = len(world.calls)
+    await run.settle()
+    assert body.gone
+    verbs = [call.verb for call in world.calls[before:]]
+    assert verbs == ["name", "drop_finalizer"]

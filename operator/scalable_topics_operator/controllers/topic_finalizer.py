@@ -24,8 +24,6 @@ from scalable_topics_operator.operations.errors import (
     ClientsAttached,
     NamespaceMissing,
 )
-from scalable_topics_operator.operations.journal import OperationKind
-from scalable_topics_operator.operations.reshape import advance_reshape
 from scalable_topics_operator.operations.teardown import delete_topic, release
 
 logger = logging.getLogger(__name__)
@@ -100,13 +98,6 @@ class TopicFinalizer:
     async def _release(self, work: TopicWork) -> None:
         """Best effort: a claim whose object is gone is recovered silently, so nothing must wait for this."""
         try:
-            operation = work.store.state.operation
-            if operation is not None and operation.kind in (
-                OperationKind.SPLIT,
-                OperationKind.MERGE,
-                OperationKind.REBUCKET,
-            ):
-                await advance_reshape(work.ctx, operation)
             await release(work.ctx)
         except BackendError as error:
             await self._events.warning(work.store.body, "NotReleased", f"the claim could not be released: {error}")

@@ -13,15 +13,24 @@ from scalable_topics_operator.operations.journal import (
     Step,
     new_operation_id,
 )
+from scalable_topics_operator.operations.reshape import advance_reshape
+
+_RESHAPES = (OperationKind.SPLIT, OperationKind.MERGE, OperationKind.REBUCKET)
 
 
 async def release(ctx: OperationContext) -> None:
     """Let go of a topic and leave its data: its claim says so, and a later object takes it over silently (R1).
 
-    Quiet when the claim is not ours. Raises BackendError.
+    A split, merge or rebucket under way is ended first. Nothing is done once the claim is not ours any more, or says
+    already that it is released: somebody else may act on the segments by now. Raises BackendError.
     """
     name = await ctx.backend.read_name(ctx.topic)
-    if name.claim is not None and name.claim.resource_uid == ctx.claim.resource_uid and not name.claim.released:
+    if name.claim is not None and (name.claim.resource_uid != ctx.claim.resource_uid or name.claim.released):
+        return
+    operation = ctx.store.state.operation
+    if operation is not None and operation.kind in _RESHAPES:
+        await advance_reshape(ctx, operation)
+    if name.claim is not None:
         await ctx.backend.rewrite_claim(ctx.topic, replace(ctx.claim, released=True))
 
 

@@ -96,7 +96,12 @@ async def test_a_topic_from_its_creation_to_its_deletion(shop: Shop) -> None:
         assert (await client.get_topic(topic)).layout == record.layout
         split = await client.wait(await client.split_segment(topic, 0))
         assert split.operation is not None
-        assert (await other.get_operation(topic, split.operation)).phase == "Succeeded"
+        name = split.operation
+
+        async def ended() -> str:
+            return (await other.get_operation(topic, name)).phase
+
+        await eventually(ended, lambda phase: phase == "Succeeded", what="the other replica knows that it has ended")
         merged = await other.wait(await other.merge_segments(topic, 2, 3))
         assert merged.done
         assert (await client.wait(await client.rebucket_segment(topic, 4, 8))).done
@@ -109,8 +114,16 @@ async def test_a_topic_from_its_creation_to_its_deletion(shop: Shop) -> None:
             await client.terminate_segment(topic, record.layout.segments[1])
 
         assert (await client.wait(await client.delete_topic(topic))).done
-        with pytest.raises(NotFoundError):
-            await other.get_topic(topic)
+
+        async def is_gone() -> bool:
+            try:
+                await other.get_topic(topic)
+            except NotFoundError:
+                return True
+            return False
+
+        # The other replica hears of it over its own watch.
+        await eventually(is_gone, what="the topic is gone for the other replica, too")
 
 
 async def test_subscriptions_are_made_moved_and_deleted(shop: Shop) -> None:
