@@ -13,6 +13,7 @@ KEPT: Mapping[str, str] = {
     "operations:1392": "the model wanted a rebuild to make what vanished in its midst; drift repair does",
     "replicas:21": "one that came when all Leases were deleted led beside the leader, who did not know yet",
     "replicas:139": "the model's consumers attached by the word of a session that was over",
+    "replicas:505": "a replica that leaves said that it led what others had taken already",
     "consumers:900": "the model's consumers heard what was sent over a connection that they had no more",
 }
 """By story, what it found. Replaying one is cheap; what it tells changes when kinds of faults are added."""

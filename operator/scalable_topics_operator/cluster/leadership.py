@@ -167,7 +167,10 @@ class Leadership:
                 await self._pause(pause_seconds)
             try:
                 async with asyncio.timeout(_LEAVE_SECONDS):
-                    await self._write_all(kube, self._election.release(list(self._election.held)))
+                    releases = self._election.release(list(self._election.held))
+                    # Whoever asks is told of no leader here before another one can be.
+                    self._show(())
+                    await self._write_all(kube, releases)
                     await self._write_all(kube, self._election.leave())
             except TimeoutError:
                 logger.warning(
