@@ -14,6 +14,7 @@ KEPT: Mapping[str, str] = {
     "replicas:21": "one that came when all Leases were deleted led beside the leader, who did not know yet",
     "replicas:139": "the model's consumers attached by the word of a session that was over",
     "replicas:505": "a replica that leaves said that it led what others had taken already",
+    "replicas:1420": "a deadline that was rounded two ways had a subscription looked at again and again at one moment",
     "consumers:900": "the model's consumers heard what was sent over a connection that they had no more",
 }
 """By story, what it found. Replaying one is cheap; what it tells changes when kinds of faults are added."""

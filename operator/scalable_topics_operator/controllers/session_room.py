@@ -190,4 +190,5 @@ class Room:
         self.sessions.clear()
 
     def _is_overdue(self, session: Session, now: float) -> bool:
-        return session.taken_at is not None and now - session.taken_at >= self.handover_seconds
+        # The very sum that `next_time` tells: a difference may round to a little less, and be looked at again at once.
+        return session.taken_at is not None and now >= session.taken_at + self.handover_seconds

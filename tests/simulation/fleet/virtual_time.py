@@ -28,12 +28,14 @@ START_SECONDS = 1_800_000_000.0
 """Wall clock at the beginning of every story, seconds since 1970."""
 
 _FIRST_MONOTONIC_SECONDS = 1000.0
+# Turns of the loop in which no time passes.
+_MOST_TURNS = 20_000
 _ASKS_DATETIME = (event_recorder, lease_record, segment_operations, timestamps)
 _TAKE_A_CLOCK: tuple[Any, ...] = (WorkQueue.__init__, Coordinator.__init__, EventRecorder.__init__)
 
 
 class Stalled(AssertionError):
-    """Nothing will ever happen again, and something is waited for."""
+    """Nothing will ever happen again, or something happens for ever at one moment."""
 
 
 class _NothingReal(selectors.BaseSelector):
@@ -42,6 +44,7 @@ class _NothingReal(selectors.BaseSelector):
     def __init__(self, pass_seconds: Callable[[float], None]) -> None:
         self._pass_seconds = pass_seconds
         self._keys: dict[int, selectors.SelectorKey] = {}
+        self._turns = 0
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         """Note a file, of which nothing will ever be told."""
@@ -59,6 +62,10 @@ class _NothingReal(selectors.BaseSelector):
             raise Stalled("nothing will happen any more")
         if timeout > 0:
             self._pass_seconds(timeout)
+            self._turns = 0
+        self._turns += 1
+        if self._turns > _MOST_TURNS:
+            raise Stalled("somebody goes on and on without a pause")
         return []
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
