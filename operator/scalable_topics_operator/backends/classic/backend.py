@@ -78,15 +78,19 @@ class ClassicBackend:
 
     async def require_fit(self, topic: TopicName, *, more_topics: int) -> None:
         """Make sure that the namespace works with scalable topics and takes so many more (R24). Raises Unsupported."""
-        namespace = topic.pulsar_namespace
+        namespace, asked = topic.pulsar_namespace, self._admin.namespaces
         try:
-            policies = await self._admin.namespaces.policies(namespace)
+            # Each by itself: the document of all policies holds the grants of all topics, too.
+            clusters, threshold_bytes, limit = await asyncio.gather(
+                asked.replication_clusters(namespace),
+                asked.compaction_threshold_bytes(namespace),
+                asked.max_topics(namespace),
+            )
         except AccessDenied:
             return
-        why, most = why_unfit(namespace, policies), most_topics(policies)
+        why, most = why_unfit(namespace, clusters, threshold_bytes), most_topics(limit)
         if not why and most:
-            present = len(await self._admin.namespaces.topics(namespace))
-            why = why_too_many(namespace, most, present, more_topics)
+            why = why_too_many(namespace, most, len(await asked.topics(namespace)), more_topics)
         if why:
             raise Unsupported(why)
 

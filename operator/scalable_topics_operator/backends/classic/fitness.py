@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection
 
 
-def most_topics(policies: Mapping[str, Any]) -> int:
-    """How many topics a namespace may have by its own policies; 0 for any number."""
-    return max(0, int(policies.get("max_topics_per_namespace") or 0))
+def most_topics(limit: int | None) -> int:
+    """How many topics a namespace may have by its own limit; 0 for any number, as brokers read what is not positive."""
+    return max(0, limit or 0)
 
 
-def why_unfit(namespace: str, policies: Mapping[str, Any]) -> str:
+def why_unfit(namespace: str, clusters: Collection[str], compaction_threshold_bytes: int | None) -> str:
     """Why a namespace cannot hold scalable topics, whatever their number; empty if it can.
 
     Args:
         namespace: `tenant/namespace`.
-        policies: its policies document.
+        clusters: those it is replicated to, the local one included.
+        compaction_threshold_bytes: backlog at which its topics are compacted; 0 or None for never.
     """
-    clusters = sorted(str(cluster) for cluster in policies.get("replication_clusters") or ())
     if len(clusters) > 1:
         return (
-            f"namespace {namespace} is replicated to {', '.join(clusters)}: the segments of a scalable topic are not "
-            "kept in step between clusters; use a namespace that is in one cluster"
+            f"namespace {namespace} is replicated to {', '.join(sorted(clusters))}: the segments of a scalable topic "
+            "are not kept in step between clusters; use a namespace that is in one cluster"
         )
-    if (policies.get("compaction_threshold") or 0) > 0:
+    if (compaction_threshold_bytes or 0) > 0:
         return (
             f"namespace {namespace} compacts its topics: what a split or merge leaves of a key would be compacted "
             "segment by segment; use a namespace without compaction"
