@@ -171,16 +171,7 @@ class OperatorProcess:
                     limits=SessionLimits(settings.gateway_sessions, settings.gateway_sessions_per_caller),
                     routes=(self._rest(kube, connections, loads, peer_token), self._consumer_sessions(kube)),
                 )
-                orphans = OrphanWatch(
-                    kube,
-                    self._cache,
-                    connections,
-                    events,
-                    self._metrics,
-                    installation,
-                    self._shards,
-                    settings.times.drift_seconds,
-                )
+                orphans = self._make_orphan_watch(kube, events, connections, installation)
                 try:
                     looks = {"orphans": orphans.run, "load": loads.run, "pipelines": pipelines.run}
                     if settings.pipeline_command:
@@ -205,9 +196,17 @@ class OperatorProcess:
             self._shards.stop()
             await leadership.stop()
 
-    def _make_leadership(self, installation: Installation, gateway: str) -> Leadership:
+    def _make_orphan_watch(
+        self, kube: KubeClient, events: EventRecorder, connections: ConnectionController, installation: Installation
+    ) -> OrphanWatch:
+        seconds = self._settings.times.drift_seconds
+        return OrphanWatch(kube, self._cache, connections, events, self._metrics, installation, self._shards, seconds)
+
+    def _make_leadership(
+        self, installation: Installation, gateway: str, kind: type[Leadership] = Leadership
+    ) -> Leadership:
         settings = self._settings
-        return Leadership(
+        return kind(
             settings.operator_namespace,
             self._identity,
             settings.shards,

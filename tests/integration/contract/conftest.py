@@ -9,22 +9,23 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pytest
-from multidict import CIMultiDict
 
 from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.backends.classic import ClassicBackend
 from scalable_topics_operator.cluster.kube_client import KubeClient
-from scalable_topics_operator.cluster.kube_login import KubeEndpoint, load_endpoint
+from scalable_topics_operator.cluster.kube_login import load_endpoint
+from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import NAMESPACES, TOPICS
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.operations.protocols import TopicBackend
 from tests.integration.backends.plain_http import Clients, PlainHttp, admin_for
 from tests.simulation.faults import Nature
 from tests.simulation.fleet.api_server import Event, ModelApiServer
+from tests.simulation.fleet.kube_client import ModelKubeClient
 from tests.simulation.model_backend import ModelBackend
 from tests.simulation.model_broker import ModelBroker
 from tests.simulation.model_clock import ModelClock
@@ -36,27 +37,15 @@ Told = tuple[str, dict[str, Any]]
 """Kind of an event of a watch, and the object."""
 
 
-class _DirectClient(KubeClient):
+class _DirectClient(ModelKubeClient):
     """Straight to the model, without a network."""
 
     def __init__(self, server: ModelApiServer) -> None:
-        super().__init__(KubeEndpoint("http://model", None, {}, "default"))
+        super().__init__(self._answer)
         self.server = server
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return
-
-    async def _exchange(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str],
-        headers: CIMultiDict[str],
-        data: str | None,
-        timeout_seconds: float,
+    async def _answer(
+        self, method: str, path: str, params: Mapping[str, str], data: str | None, timeout_seconds: float
     ) -> tuple[int, str]:
         return self.server.request(method, path, params, data)
 
@@ -85,7 +74,7 @@ async def watched_topic(kube: KubeClient, namespace: str, name: str) -> AsyncIte
     told: list[Told] = []
 
     def tell(event: Event) -> None:
-        if event.key == (TOPICS.plural, namespace, name):
+        if event.key == ObjectKey(TOPICS.plural, namespace, name):
             told.append((event.kind, json.loads(event.text)))
 
     end = kube.server.watch(tell)

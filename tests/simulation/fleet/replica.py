@@ -6,21 +6,17 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
-
-from multidict import CIMultiDict
+from typing import Any, Protocol, TypeVar
 
 from scalable_topics_operator.api.connection import ScalableTopicConnection
 from scalable_topics_operator.backends.admin.cluster_api import ClusterProbe
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.installation import Installation, find_installation
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
-from scalable_topics_operator.cluster.kube_login import KubeEndpoint
 from scalable_topics_operator.cluster.leadership import Leadership
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.controllers.connections import ConnectionController, ConnectionHandle
 from scalable_topics_operator.controllers.coordinator import Coordinator
-from scalable_topics_operator.controllers.orphan_watch import OrphanWatch
 from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.operations.acting import seconds_to_act
@@ -29,13 +25,13 @@ from scalable_topics_operator.operator_process import WATCHED, OperatorProcess
 from scalable_topics_operator.settings import OperatorSettings
 from scalable_topics_operator.starting import reached, unless
 from tests.simulation.faults import Nature
+from tests.simulation.fleet.kube_client import ModelKubeClient
 from tests.simulation.fleet.network import Network, NoAnswer, Sender, Server
 from tests.simulation.model_backend import ModelBackend
 
 T = TypeVar("T")
 CLUSTER_ID = "cluster-1"
 _BROKER_TIMEOUT_SECONDS = 10.0
-_ENDPOINT = KubeEndpoint("http://model", None, {}, "default")
 
 
 class Around(Protocol):
@@ -62,45 +58,26 @@ class Around(Protocol):
         """Tell a replica of changes until what is answered is called."""
 
 
-class ModelKubeClient(KubeClient):
+def client_of(around: Around, sender: Sender, **how: Any) -> KubeClient:
     """The client of the API server, over the network of a story."""
 
-    def __init__(self, around: Around, sender: Sender, **how: Any) -> None:
-        super().__init__(_ENDPOINT, **how)
-        self._around = around
-        self._sender = sender
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return
-
-    async def _exchange(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str],
-        headers: CIMultiDict[str],
-        data: str | None,
-        timeout_seconds: float,
+    async def ask(
+        method: str, path: str, params: Mapping[str, str], data: str | None, timeout_seconds: float
     ) -> tuple[int, str]:
         if method != "GET":
-            self._around.sends(self._sender, method, path)
-        effect = self._around.ask_api(self._sender, method, path, params, data)
+            around.sends(sender, method, path)
+        effect = around.ask_api(sender, method, path, params, data)
         try:
-            answer: tuple[int, str] = await self._around.network.exchange(
-                self._sender,
-                Server.API_SERVER,
-                effect,
-                timeout_seconds=timeout_seconds,
-                note=f"{method} {path}",
+            answer: tuple[int, str] = await around.network.exchange(
+                sender, Server.API_SERVER, effect, timeout_seconds=timeout_seconds, note=f"{method} {path}"
             )
         except NoAnswer as lost:
             if not lost.status:
                 raise TimeoutError(str(lost)) from lost
             return lost.status, ""
         return answer
+
+    return ModelKubeClient(ask, **how)
 
 
 class BrokerLine:
@@ -325,16 +302,7 @@ class SimulatedReplica(OperatorProcess):
         connections.line, connections.around = self._line, self._around
         loads: Any = ModelLoads(self._around)
         self._controllers = self._make_controllers(kube, events, connections, loads, installation)
-        orphans = OrphanWatch(
-            kube,
-            self._cache,
-            connections,
-            events,
-            self._metrics,
-            installation,
-            self._shards,
-            settings.times.drift_seconds,
-        )
+        orphans = self._make_orphan_watch(kube, events, connections, installation)
         await self._lead(relister, {"orphans": orphans.run}, installation, "", stop)
 
     @property
@@ -364,19 +332,13 @@ class SimulatedReplica(OperatorProcess):
         return hold.term if hold is not None else None
 
     def _client(self, **how: Any) -> KubeClient:
-        return ModelKubeClient(self._around, self, **how)
+        return client_of(self._around, self, **how)
 
-    def _make_leadership(self, installation: Installation, gateway: str) -> Leadership:
-        settings = self._settings
-        leadership = LoopLeadership(
-            settings.operator_namespace,
-            self._identity,
-            settings.shards,
-            settings.lease,
-            self._shards,
-            gateway,
-            nobody_led_until_seconds=installation.made_at_seconds + settings.lease.lease_seconds,
-        )
+    def _make_leadership(
+        self, installation: Installation, gateway: str, kind: type[Leadership] = LoopLeadership
+    ) -> Leadership:
+        leadership = super()._make_leadership(installation, gateway, kind)
+        assert isinstance(leadership, LoopLeadership)
         leadership.connect = self._client
         self.leadership = leadership
         return leadership
