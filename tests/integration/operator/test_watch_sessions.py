@@ -135,6 +135,11 @@ def in_order(messages: Iterable[str]) -> list[str]:
     return [message for message, _ in groupby(re.sub(r'"term":\d+,', "", message) for message in messages)]
 
 
+def told_by(watch: Watch) -> list[str]:
+    """The layouts that a session was sent, as they are published."""
+    return in_order(json.dumps(frame["layout"], separators=(",", ":")) for frame in watch.of("layout"))
+
+
 async def published(client: PulsarClient, topic: str) -> list[str]:
     """All messages of a layout topic, oldest first."""
     reader = await client.reader(topic)
@@ -179,9 +184,8 @@ async def test_R20_every_replica_tells_a_topics_whole_life_as_its_leader_publish
 
                 async def both() -> tuple[list[str], list[str]]:
                     # Sealed segments that nobody reads leave meanwhile, which is a change, too.
-                    told = [json.dumps(frame["layout"], separators=(",", ":")) for frame in far.of("layout")]
                     read = await published(client, layout_topic_name(world.topic_name("orders")))
-                    return in_order(told), in_order(read)
+                    return told_by(far), in_order(read)
 
                 await eventually(both, lambda read: read[0] == read[1], what="told is what is published, to the letter")
             for watch in (near, far):
@@ -208,11 +212,7 @@ async def test_R20_every_replica_tells_a_topics_whole_life_as_its_leader_publish
             for watch in (near, far):
                 assert await asyncio.wait_for(watch.closed, 30) == (1000, "the topic was deleted")
                 assert watch.frames[-1][1] == {"type": "deleted"}
-            near_told, far_told = (
-                in_order(json.dumps(frame["layout"], separators=(",", ":")) for frame in watch.of("layout"))
-                for watch in (near, far)
-            )
-            assert near_told == far_told
+            assert told_by(near) == told_by(far)
             assert near.of("layout")[-1]["position"] == far.of("layout")[-1]["position"]
     for name, found in delays.items():
         print(f"\nfrom the commit to the frame, at the {name}: {', '.join(f'{one:.1f}' for one in found)} ms")
