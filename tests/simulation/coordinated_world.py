@@ -36,6 +36,8 @@ from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.operations.errors import BackendError, BackendUnavailable
 from scalable_topics_operator.operations.protocols import CursorLook, Position, SegmentLook
 from scalable_topics_operator.telemetry.metrics import Metrics
+from tests.simulation.consumer_connection import Connection
+from tests.simulation.fleet.api_server import merged
 
 TOPIC = TopicName("tenant", "space", "orders")
 SUBSCRIPTION = "billing"
@@ -80,15 +82,7 @@ class ModelServer:
         known = self.bodies[ObjectKey(resource.plural, namespace or "", name)]
         if patch["metadata"]["resourceVersion"] != known["metadata"]["resourceVersion"]:
             raise KubeConflict(f"patch {name}", 409, "conflict")
-        written = copy.deepcopy(known)
-        status = written.setdefault("status", {})
-        for field_name, value in patch["status"].items():
-            if value is None:
-                status.pop(field_name, None)
-            elif isinstance(value, Mapping) and isinstance(status.get(field_name), dict):
-                status[field_name] = {**status[field_name], **value}
-            else:
-                status[field_name] = copy.deepcopy(value)
+        written = merged(known, {"status": patch["status"]})
         answer = self.put(resource, written)
         self._may_fail()
         return answer
@@ -131,26 +125,6 @@ class ModelCursors:
         )
 
 
-@dataclass(eq=False)
-class Connection:
-    """One connection of a consumer to a leader; what comes over an old one nobody hears."""
-
-    consumer: ModelConsumer
-
-    def send(self, frame: Mapping[str, Any]) -> None:
-        if self.consumer.connection is self:
-            self.consumer.frames.append(frame)
-
-    def refuse(self, status: int, reason: str, *, final: bool) -> None:
-        if self.consumer.connection is self:
-            self.consumer.session = self.consumer.connection = None
-            self.consumer.is_final = self.consumer.is_final or final
-
-    def leave(self) -> None:
-        if self.consumer.connection is self:
-            self.consumer.session = self.consumer.connection = None
-
-
 class ModelConsumer:
     """A consumer as docs/sessions.md wants it, slow in everything it does."""
 
@@ -174,6 +148,14 @@ class ModelConsumer:
         self.told: set[int] = set()
         self.was_registered = False
         self.is_final = False
+
+    def heard(self, frame: Mapping[str, Any]) -> None:
+        """A frame has come, to be taken in later."""
+        self.frames.append(frame)
+
+    def lose(self) -> None:
+        """Its connection is closed."""
+        self.session = self.connection = None
 
     @property
     def incarnation(self) -> str:
@@ -207,7 +189,7 @@ class ModelConsumer:
     def disconnect(self) -> None:
         if self.session is not None and self.leader is not None:
             self.leader.room(self.world.key).lost(self.session, self.world.now)
-        self.session = self.connection = None
+        self.lose()
 
     def listen(self) -> None:
         """Take one frame in."""
@@ -315,7 +297,7 @@ class CoordinatedWorld:
         self.coordinator, self.cache = self._lead()
         for consumer in self.consumers:
             if self.chances.random() < 0.7:
-                consumer.session = consumer.connection = None
+                consumer.lose()
 
     def change_layout(self) -> None:
         layout = self.cursors.layout

@@ -206,8 +206,6 @@ def first_to_notice(guard: Guard, most_seeds: int = MOST_SEEDS) -> tuple[Story, 
     with guard.removed():
         for seed in range(most_seeds):
             story = Story(guard.kind, seed)
-            try:
-                story.tell()
-            except AssertionError as error:
-                return story, str(error).split("\n", 1)[0].partition(": ")[2]
+            if wrong := story.what_went_wrong():
+                return story, wrong.partition(": ")[2]
     return None

@@ -61,6 +61,14 @@ class Story:
         """Tell it. Raises AssertionError when something went wrong that must not."""
         next(kind for kind in KINDS if kind.name == self.kind).tell(self.seed)
 
+    def what_went_wrong(self) -> str:
+        """Tell it, and answer the first line of what went wrong that must not; empty for nothing."""
+        try:
+            self.tell()
+        except Exception as error:
+            return str(error).split("\n", 1)[0] or type(error).__name__
+        return ""
+
 
 def stories(first: int, count: int) -> Iterator[Story]:
     """The stories of `count` seeds from `first` on."""

@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.operations.context import DeclaredSubscription
 from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.requests import (
@@ -66,21 +65,18 @@ async def _tell(rng: random.Random, run: Run) -> None:
 
 
 def _body(world: World) -> TopicObject:
-    return next(body for body in reversed(world.objects) if not body.gone)
-
-
-def _layout(world: World) -> SegmentLayout | None:
-    return _body(world).state.layout
+    assert world.present is not None
+    return world.present
 
 
 def _split(rng: random.Random, world: World) -> None:
-    layout = _layout(world)
+    layout = world.layout
     if layout is not None:
         world.ask(_body(world), SplitRequest(rng.choice(layout.active).segment_id, into=rng.choice((2, 2, 3))))
 
 
 def _merge(rng: random.Random, world: World) -> None:
-    layout = _layout(world)
+    layout = world.layout
     if layout is not None and len(layout.active) > 1:
         first = rng.randrange(len(layout.active) - 1)
         count = rng.choice((2, 2, 3))
@@ -88,13 +84,13 @@ def _merge(rng: random.Random, world: World) -> None:
 
 
 def _rebucket(rng: random.Random, world: World) -> None:
-    layout = _layout(world)
+    layout = world.layout
     if layout is not None:
         world.ask(_body(world), RebucketRequest(rng.choice(layout.active).segment_id, rng.randrange(1, 9)))
 
 
 def _prune(rng: random.Random, world: World) -> None:
-    layout = _layout(world)
+    layout = world.layout
     if layout is not None and layout.sealed:
         chosen = (rng.choice(layout.sealed).segment_id,) if rng.random() < 0.5 else ()
         world.ask(_body(world), PruneRequest(chosen))
@@ -184,9 +180,7 @@ def _terminate(rng: random.Random, world: World) -> None:
 
 
 def _reopen(rng: random.Random, world: World) -> None:
-    layout = _layout(world)
-    names = [world.name_of(segment) for segment in layout.sealed] if layout else []
-    sealed = [name for name in names if name in world.broker.topics]
+    sealed = world.sealed_topics()
     if sealed:
         name = rng.choice(sealed)
         world.broker.reopen(name)
@@ -196,9 +190,7 @@ def _reopen(rng: random.Random, world: World) -> None:
 
 def _write_behind_the_end(rng: random.Random, world: World) -> None:
     """Somebody opens what was read, writes to it and seals it, long before anybody looks again."""
-    layout = _layout(world)
-    names = [world.name_of(segment) for segment in layout.sealed] if layout else []
-    sealed = [name for name in names if name in world.broker.topics]
+    sealed = world.sealed_topics()
     if not sealed:
         return
     world.read_all()

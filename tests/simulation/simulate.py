@@ -65,11 +65,7 @@ def tell_quietly(told: Sequence[Story]) -> list[tuple[Story, float, str]]:
     logging.getLogger("scalable_topics_operator").setLevel(logging.ERROR)
     results = []
     for story in told:
-        started, wrong = time.process_time(), ""
-        try:
-            story.tell()
-        except Exception as error:
-            wrong = str(error).split("\n", 1)[0] or type(error).__name__
+        started, wrong = time.process_time(), story.what_went_wrong()
         results.append((story, time.process_time() - started, wrong))
     return results
 

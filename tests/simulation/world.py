@@ -9,7 +9,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from scalable_topics.layout import Segment, TopicName, classic_segment_name, parse_classic_segment_name
+from scalable_topics.layout import Segment, SegmentLayout, TopicName, classic_segment_name, parse_classic_segment_name
 from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.context import TopicIntent
@@ -255,6 +255,21 @@ class World:
             for segment in body.state.layout.active
         ]
         return [self.broker.topics[name] for name in names if name in self.broker.topics]
+
+    @property
+    def present(self) -> TopicObject | None:
+        """The newest object that is there."""
+        return next((body for body in reversed(self.objects) if not body.gone), None)
+
+    @property
+    def layout(self) -> SegmentLayout | None:
+        """Its layout."""
+        return self.present.state.layout if self.present is not None else None
+
+    def sealed_topics(self) -> list[str]:
+        """Names of its sealed segments' topics that are there, by id."""
+        names = [self.name_of(segment) for segment in self.layout.sealed] if self.layout is not None else []
+        return [name for name in names if name in self.broker.topics]
 
     def name_of(self, segment: Segment) -> str:
         """Full name of a segment's topic."""

@@ -9,20 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
+
+from scalable_topics_operator.cluster.object_key import ObjectKey
 
 Body = dict[str, Any]
 # A PUT makes what is missing, whatever version it names.
 _MADE_BY_REPLACING = frozenset({"leases"})
 _NO_SPEC_GENERATION = frozenset({"leases", "configmaps", "secrets", "events", "namespaces"})
-
-
-class Key(NamedTuple):
-    """Names one object."""
-
-    plural: str
-    namespace: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +30,7 @@ class Event:
     """
 
     kind: str
-    key: Key
+    key: ObjectKey
     text: str
 
 
@@ -55,6 +49,10 @@ class _Place:
     name: str
     subresource: str
 
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.plural, self.namespace, self.name)
+
 
 class ModelApiServer:
     """An API server.
@@ -65,11 +63,11 @@ class ModelApiServer:
 
     def __init__(self, timestamp: Callable[[], str]) -> None:
         self._timestamp = timestamp
-        self._objects: dict[Key, str] = {}
+        self._objects: dict[ObjectKey, str] = {}
         self._version = 0
         self._uids = 0
         self._watchers: list[Callable[[Event], None]] = []
-        self._judges: list[Callable[[Key, Body | None, Body | None], None]] = []
+        self._judges: list[Callable[[ObjectKey, Body | None, Body | None], None]] = []
 
     # For those around it
 
@@ -78,17 +76,17 @@ class ModelApiServer:
         self._watchers.append(tell)
         return lambda: self._watchers.remove(tell)
 
-    def judge(self, judge: Callable[[Key, Body | None, Body | None], None]) -> None:
+    def judge(self, judge: Callable[[ObjectKey, Body | None, Body | None], None]) -> None:
         """Call with every object before and after each change, in the moment it takes effect."""
         self._judges.append(judge)
 
     def all(self, plural: str) -> Iterator[Body]:
         """All objects of a kind, by name."""
-        for key in sorted(self._objects):
+        for key in sorted(self._objects, key=str):
             if key.plural == plural:
                 yield json.loads(self._objects[key])
 
-    def get(self, key: Key) -> Body | None:
+    def get(self, key: ObjectKey) -> Body | None:
         """An object."""
         text = self._objects.get(key)
         return json.loads(text) if text is not None else None
@@ -130,7 +128,7 @@ class ModelApiServer:
             if field not in body:
                 raise Refused(400, f"{place.plural}: the body has no {field}")
         name = body["metadata"]["name"]
-        key = Key(place.plural, place.namespace, name)
+        key = ObjectKey(place.plural, place.namespace, name)
         if key in self._objects:
             raise Refused(409, f"{place.plural} {name!r} already exists")
         self._uids += 1
@@ -148,7 +146,7 @@ class ModelApiServer:
         return self._put(key, None, {**body, "metadata": metadata})
 
     def _replace(self, place: _Place, body: Body) -> Body:
-        if place.plural in _MADE_BY_REPLACING and Key(place.plural, place.namespace, place.name) not in self._objects:
+        if place.plural in _MADE_BY_REPLACING and place.key not in self._objects:
             return self._create(place, body)
         before = self._read(place)
         self._require_same(place, before, body.get("metadata") or {})
@@ -184,17 +182,16 @@ class ModelApiServer:
         after["metadata"] = {**after["metadata"], "resourceVersion": kept["resourceVersion"]}
         if after == before:
             return before
-        key = Key(place.plural, place.namespace, place.name)
         if after["metadata"].get("deletionTimestamp") and not after["metadata"].get("finalizers"):
-            return self._remove(key, after)
-        return self._put(key, before, after)
+            return self._remove(place.key, after)
+        return self._put(place.key, before, after)
 
     def _delete(self, place: _Place, options: Body) -> Body:
         before = self._read(place)
         for name, wanted in (options.get("preconditions") or {}).items():
             if wanted != before["metadata"][name]:
                 raise Refused(409, f"{place.plural} {place.name!r}: the precondition {name} fails")
-        key = Key(place.plural, place.namespace, place.name)
+        key = place.key
         if not before["metadata"].get("finalizers"):
             self._remove(key, before)
             return {"status": "Success"}
@@ -204,14 +201,14 @@ class ModelApiServer:
         metadata["generation"] = metadata.get("generation", 0) + 1
         return self._put(key, before, {**before, "metadata": metadata})
 
-    def _put(self, key: Key, before: Body | None, after: Body) -> Body:
+    def _put(self, key: ObjectKey, before: Body | None, after: Body) -> Body:
         self._version += 1
         after = {**after, "metadata": {**after["metadata"], "resourceVersion": str(self._version)}}
         text = self._objects[key] = json.dumps(after)
         self._tell("MODIFIED" if before is not None else "ADDED", key, before, after, text)
         return after
 
-    def _remove(self, key: Key, last: Body) -> Body:
+    def _remove(self, key: ObjectKey, last: Body) -> Body:
         self._version += 1
         before = json.loads(self._objects.pop(key))
         last = {**last, "metadata": {**last["metadata"], "resourceVersion": str(self._version)}}
@@ -221,19 +218,19 @@ class ModelApiServer:
 
     def _collect(self, owner: str) -> None:
         """Delete what belonged to an object that is gone."""
-        for key, text in sorted(self._objects.items()):
+        for key, text in sorted(self._objects.items(), key=lambda item: str(item[0])):
             owners = json.loads(text)["metadata"].get("ownerReferences") or ()
             if any(one["uid"] == owner for one in owners):
                 self._delete(_Place(key.plural, key.namespace, key.name, ""), {})
 
-    def _tell(self, kind: str, key: Key, before: Body | None, after: Body | None, text: str) -> None:
+    def _tell(self, kind: str, key: ObjectKey, before: Body | None, after: Body | None, text: str) -> None:
         for judge in self._judges:
             judge(key, before, after)
         for tell in list(self._watchers):
             tell(Event(kind, key, text))
 
     def _text(self, place: _Place) -> str:
-        text = self._objects.get(Key(place.plural, place.namespace, place.name))
+        text = self._objects.get(place.key)
         if text is None:
             raise Refused(404, f"{place.plural} {place.name!r} not found")
         return text

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.assignment.group import Version
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
@@ -15,7 +14,9 @@ from scalable_topics_operator.controllers.ordered_subscriptions import subscript
 from scalable_topics_operator.controllers.session_room import Registration, Room, Session
 from scalable_topics_operator.controllers.subscription_status import read_group
 from scalable_topics_operator.controllers.timestamps import timestamp_now
-from tests.simulation.fleet.api_server import Body, Key
+from tests.simulation.consumer_connection import Connection
+from tests.simulation.fleet.api_server import Body
+from tests.simulation.fleet.names import NAME, NAMESPACE
 from tests.simulation.model_broker import ModelCursor
 
 if TYPE_CHECKING:
@@ -26,26 +27,6 @@ ORDERED = "ordered"
 _ENTRIES_AT_ONCE = 5
 # A look may be that old when what follows from it is committed.
 _REPLY_SECONDS = 12.0
-
-
-@dataclass(slots=True, eq=False)
-class _Connection:
-    """One connection to a leader: what comes over it counts while it is the consumer's. Implements `Outlet`."""
-
-    consumer: FleetConsumer
-
-    def send(self, frame: Mapping[str, Any]) -> None:
-        if self.consumer.connection is self:
-            self.consumer.frames.append(frame)
-
-    def refuse(self, status: int, reason: str, *, final: bool) -> None:
-        if self.consumer.connection is self:
-            self.consumer.lose()
-            self.consumer.is_final = final
-
-    def leave(self) -> None:
-        if self.consumer.connection is self:
-            self.consumer.lose()
 
 
 class FleetConsumer:
@@ -61,7 +42,7 @@ class FleetConsumer:
         self.name = name
         self._lives = 0
         self.holds: set[int] = set()
-        self.connection: _Connection | None = None
+        self.connection: Connection | None = None
         self.away_since_seconds = self.cut_until_seconds = 0.0
         self.start_anew()
 
@@ -70,7 +51,7 @@ class FleetConsumer:
         for segment in list(self.holds):
             self._group.detach(self, segment)
         self._lives += 1
-        self.frames: list[Mapping[str, Any]] = []
+        self._frames: deque[Mapping[str, Any]] = deque()
         self.lose()
         self._session: Session | None = None
         self._leader: SimulatedReplica | None = None
@@ -80,6 +61,10 @@ class FleetConsumer:
         self._said: set[int] = set()
         self._was_registered = False
         self.is_final = False
+
+    def heard(self, frame: Mapping[str, Any]) -> None:
+        """A frame has come, to be taken in later."""
+        self._frames.append(frame)
 
     def lose(self) -> None:
         """Its connection is closed."""
@@ -98,7 +83,7 @@ class FleetConsumer:
         is_cut = self._group.world.loop.time() < self.cut_until_seconds
         if self.connection is not None or self.is_final or is_cut:
             return
-        self.frames.clear()
+        self._frames.clear()
         leader = self._leader = self._group.leader()
         recorded = self._group.recorded(leader) if leader is not None else None
         if leader is None or leader.coordinator is None or recorded is None:
@@ -106,7 +91,7 @@ class FleetConsumer:
         registration = Registration(
             self.name, f"{self.name}-{self._lives}", resume=self._was_registered, holds=frozenset(self.holds)
         )
-        self.connection, self._said = _Connection(self), set()
+        self.connection, self._said = Connection(self), set()
         room = leader.coordinator.room(self._group.key)
         self._session = room.enter(registration, self.connection, recorded, timestamp_now())
         leader.wake(self._group.key)
@@ -124,9 +109,9 @@ class FleetConsumer:
 
     def listen(self) -> None:
         """Take one frame in."""
-        if not self.frames:
+        if not self._frames:
             return
-        frame = self.frames.pop(0)
+        frame = self._frames.popleft()
         if frame["type"] == "registered":
             self._was_registered = True
             if frame["record"] != self._record:
@@ -186,7 +171,7 @@ class ConsumerGroup:
 
     def __init__(self, world: FleetWorld, chances: random.Random, count: int) -> None:
         self.world = world
-        self.key = ObjectKey(SUBSCRIPTIONS.plural, "shop", subscription_object_name("orders", ORDERED))
+        self.key = ObjectKey(SUBSCRIPTIONS.plural, NAMESPACE, subscription_object_name(NAME, ORDERED))
         self._chances = chances
         self._attached: dict[int, FleetConsumer] = {}
         self._attached_at: dict[int, float] = {}
@@ -198,7 +183,7 @@ class ConsumerGroup:
         if topic is None or topic["metadata"].get("deletionTimestamp") or self._object() is not None:
             return
         body = subscription_object(topic, ORDERED, "Stream", latest=False)
-        self.world.user("POST", SUBSCRIPTIONS.path("shop"), body)
+        self.world.user("POST", SUBSCRIPTIONS.path(NAMESPACE), body)
 
     def step(self) -> None:
         """Somebody does something."""
@@ -233,10 +218,10 @@ class ConsumerGroup:
     def attach(self, consumer: FleetConsumer, segment: int) -> None:
         """A consumer attaches, unless its broker refuses; what may never be, is found here."""
         cursor = self._cursor(segment)
-        layout = self._layout()
+        layout = self.world.layout
         if cursor is None or layout is None or segment in self._attached:
             return
-        self.world.note(f"{self.world.loop.time():9.2f} {consumer.name} attaches to {segment}")
+        self.world.note(f"{consumer.name} attaches to {segment}")
         for parent in layout.parents_of(segment):
             topic = self.world.broker.topics.get(self.world.name_of(parent))
             if topic is None or ORDERED not in topic.cursors or topic.reopened_unseen:
@@ -257,7 +242,7 @@ class ConsumerGroup:
 
     def read(self, segment: int, *, to_the_end: bool) -> bool:
         """Read on; answers whether a sealed segment is at its end."""
-        layout = self._layout()
+        layout = self.world.layout
         if layout is None or segment not in layout.segments:
             return False
         name = self.world.name_of(layout.segment(segment))
@@ -291,7 +276,7 @@ class ConsumerGroup:
 
     def check_end(self) -> None:
         """Raises AssertionError unless everything is read by somebody, and by everybody as much as by others."""
-        layout, topic = self._layout(), self.world.topic_body()
+        layout, topic = self.world.layout, self.world.topic_body()
         if layout is None or self._object() is None or not self.consumers:
             return
         if topic is None or topic["metadata"].get("deletionTimestamp"):
@@ -303,14 +288,10 @@ class ConsumerGroup:
         assert shares[-1] - shares[0] <= 1, f"shares are {shares}"
 
     def _object(self) -> Any:
-        return self.world.server.get(Key(self.key.plural, self.key.namespace, self.key.name))
-
-    def _layout(self) -> SegmentLayout | None:
-        mirror = next((one for one in reversed(self.world.objects) if not one.gone), None)
-        return mirror.state.layout if mirror is not None else None
+        return self.world.server.get(self.key)
 
     def _cursor(self, segment: int) -> ModelCursor | None:
-        layout = self._layout()
+        layout = self.world.layout
         if layout is None or segment not in layout.segments:
             return None
         topic = self.world.broker.topics.get(self.world.name_of(layout.segment(segment)))

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from scalable_topics_operator.cluster.lease_record import LEASES
 from tests.simulation.explore import SimulationFailed
 from tests.simulation.faults import Fault, FaultKind
 from tests.simulation.fleet.consumers import ConsumerGroup
+from tests.simulation.fleet.mirrors import show_others
 from tests.simulation.fleet.network import Fate, Server
 from tests.simulation.fleet.virtual_time import VirtualLoop, run_virtually
 from tests.simulation.fleet.world import FleetWorld, make_settings
@@ -112,7 +114,7 @@ async def _live(rng: random.Random, world: FleetWorld) -> None:
     await asyncio.sleep(rng.choice((0.0, 2.0, 25.0)))
     for _ in range(rng.randrange(3, 12)):
         act = rng.choice(_ACTS)
-        world.note(f"{world.loop.time():9.2f} -- {act.__name__}")
+        world.note(f"-- {act.__name__}")
         ended = act(rng, world)
         if asyncio.iscoroutine(ended):
             await ended
@@ -122,7 +124,7 @@ async def _live(rng: random.Random, world: FleetWorld) -> None:
 
 async def _calm(world: FleetWorld) -> None:
     """Let everything go well until nothing changes any more, then judge."""
-    world.note(f"{world.loop.time():9.2f} -- nothing goes wrong from here on")
+    world.note("-- nothing goes wrong from here on")
     world.network.heal()
     faults = world.watch_faults
     faults.late = faults.twice = faults.never = 0.0
@@ -146,7 +148,9 @@ async def _calm(world: FleetWorld) -> None:
         before = now
     else:
         raise AssertionError(f"nothing settles: {[body.standing for body in world.objects]}")
-    world.show_objects()
+    for mirror in world.objects:
+        if not mirror.gone:
+            show_others(mirror, world.server)
     check_end(world)
     world.group.check_end()
 
@@ -164,26 +168,24 @@ def _knobs(rng: random.Random) -> dict[str, Any]:
 # What users do
 
 
-def _some_active(rng: random.Random, world: FleetWorld) -> list[int]:
-    mirror = next((one for one in reversed(world.objects) if not one.gone), None)
-    layout = mirror.state.layout if mirror is not None else None
-    return [segment.segment_id for segment in layout.active] if layout is not None else []
+def _some_active(world: FleetWorld) -> list[int]:
+    return [segment.segment_id for segment in world.layout.active] if world.layout is not None else []
 
 
 def _split(rng: random.Random, world: FleetWorld) -> None:
-    if active := _some_active(rng, world):
+    if active := _some_active(world):
         world.request_operation("Split", segment=rng.choice(active), into=rng.choice((2, 2, 3)))
 
 
 def _merge(rng: random.Random, world: FleetWorld) -> None:
-    active = _some_active(rng, world)
+    active = _some_active(world)
     if len(active) > 1:
         first = rng.randrange(len(active) - 1)
         world.request_operation("Merge", segments=active[first : first + 2])
 
 
 def _rebucket(rng: random.Random, world: FleetWorld) -> None:
-    if active := _some_active(rng, world):
+    if active := _some_active(world):
         world.request_operation("Rebucket", segment=rng.choice(active), buckets=rng.randrange(1, 9))
 
 
@@ -286,9 +288,9 @@ def _join(rng: random.Random, world: FleetWorld) -> None:
 
 def _delete_leases(rng: random.Random, world: FleetWorld) -> None:
     """Somebody deletes Leases, or one."""
-    for body in list(world.server.all("leases")):
+    for body in list(world.server.all(LEASES.plural)):
         if rng.random() < 0.6:
-            world.user("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/default/leases/{body['metadata']['name']}")
+            world.user("DELETE", LEASES.path(body["metadata"]["namespace"], body["metadata"]["name"]))
 
 
 # What happens in between
@@ -339,11 +341,7 @@ def _reopen_next(rng: random.Random, world: FleetWorld) -> None:
 
 
 def _reopen(rng: random.Random, world: FleetWorld) -> None:
-    mirror = next((one for one in reversed(world.objects) if not one.gone), None)
-    layout = mirror.state.layout if mirror is not None else None
-    names = [world.name_of(segment) for segment in layout.sealed] if layout else []
-    sealed = [name for name in names if name in world.broker.topics]
-    if sealed:
+    if sealed := world.sealed_topics():
         world.broker.reopen(rng.choice(sealed))
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from scalable_topics_operator.cluster.kube_client import Resource
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.watching import take_event
 from scalable_topics_operator.operator_process import WATCHED
-from tests.simulation.fleet.api_server import Event, Key, ModelApiServer
+from tests.simulation.fleet.api_server import Event, ModelApiServer
 from tests.simulation.fleet.network import Sender
 from tests.simulation.fleet.virtual_time import VirtualLoop
 
@@ -71,7 +71,7 @@ class Watch:
         self._chances = chances
         self._faults = faults
         self._last_due: dict[str, float] = {}
-        self._held: list[tuple[str | None, Key, str]] = []
+        self._held: list[tuple[str | None, ObjectKey, str]] = []
         self._is_broken = False
         self._is_closed = False
         self._unwatch = server.watch(self._heard)
@@ -96,11 +96,9 @@ class Watch:
             self._list()
 
     def _list(self) -> None:
-        for plural in _KINDS:
+        for plural, resource in _KINDS.items():
             for body in self._server.all(plural):
-                metadata = body["metadata"]
-                key = Key(plural, metadata.get("namespace", ""), metadata["name"])
-                self._tell_later(None, key, json.dumps(body))
+                self._tell_later(None, key_of(resource, body), json.dumps(body))
 
     def _heard(self, event: Event) -> None:
         if event.key.plural not in _KINDS or self._is_broken or self._chances.random() < self._faults.never:
@@ -109,7 +107,7 @@ class Watch:
         if self._chances.random() < self._faults.twice:
             self._tell_later(event.kind, event.key, event.text)
 
-    def _tell_later(self, kind: str | None, key: Key, text: str) -> None:
+    def _tell_later(self, kind: str | None, key: ObjectKey, text: str) -> None:
         late = self._chances.random() < self._faults.late
         delay_seconds = self._chances.uniform(*(_LATE_SECONDS if late else _SOON_SECONDS))
         # One stream a kind keeps its order.
@@ -117,7 +115,7 @@ class Watch:
         self._last_due[key.plural] = due
         self._loop.call_at(due, self._tell, kind, key, text)
 
-    def _tell(self, kind: str | None, key: Key, text: str) -> None:
+    def _tell(self, kind: str | None, key: ObjectKey, text: str) -> None:
         if self._is_closed:
             return
         if self.sender.is_stopped or self._held:
@@ -138,5 +136,5 @@ class Watch:
         for one in held:
             self._take(*one)
 
-    def _take(self, kind: str | None, key: Key, text: str) -> None:
+    def _take(self, kind: str | None, key: ObjectKey, text: str) -> None:
         take_event(kind, json.loads(text), _KINDS[key.plural], self._cache, self._on_change, self._on_listing)

@@ -6,18 +6,17 @@ import asyncio
 import contextlib
 import json
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from scalable_topics_operator.api.scalable_topic import ScalableTopic
-from scalable_topics_operator.api.segment_operation import SegmentOperationSpec
 from scalable_topics_operator.autoscale.load import Rates
 from scalable_topics_operator.cluster.election import LeaseTimes
 from scalable_topics_operator.cluster.kube_client import Resource
 from scalable_topics_operator.cluster.lease_record import LEASES, LeaseRecord
 from scalable_topics_operator.cluster.lease_record import SHARD as LEASE_OF_SHARD
+from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import (
     CONNECTIONS,
     NAMESPACES,
@@ -27,37 +26,34 @@ from scalable_topics_operator.cluster.resources import (
 )
 from scalable_topics_operator.cluster.shards import shard_of
 from scalable_topics_operator.controllers.coordinator import SessionTimes
-from scalable_topics_operator.controllers.intents import operation_request, topic_intent
-from scalable_topics_operator.controllers.operation_queue import FINISHED
 from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.controllers.topic_reconciler import ReconcileTimes
 from scalable_topics_operator.load.sample import LoadSample, SegmentSample
-from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent
 from scalable_topics_operator.operations.journal import TopicState
 from scalable_topics_operator.settings import OperatorSettings
 from tests.simulation.auditor import SETTINGS, Violation
 from tests.simulation.faults import Call, Nature
-from tests.simulation.fleet.api_server import Body, Key, ModelApiServer
+from tests.simulation.fleet.api_server import Body, ModelApiServer
 from tests.simulation.fleet.consumers import ConsumerGroup
+from tests.simulation.fleet.mirrors import make_mirror, update_mirror
+from tests.simulation.fleet.names import NAME, NAMESPACE
 from tests.simulation.fleet.network import Network, Sender, Server
 from tests.simulation.fleet.replica import BrokerLine, SimulatedReplica
 from tests.simulation.fleet.virtual_time import VirtualLoop
 from tests.simulation.fleet.watches import Watch, WatchFaults
 from tests.simulation.model_backend import ModelBackend
 from tests.simulation.model_clock import ModelClock
-from tests.simulation.model_store import SegmentOperation, TopicObject
-from tests.simulation.world import HOME, TOPIC, World
+from tests.simulation.world import TOPIC, World
 
 T = TypeVar("T")
 
-NAMESPACE, NAME = "shop", "orders"
 SHARDS = 2
 FOREIGN: Mapping[str, Any] = {"futureField": {"of": "a later release"}}
 """What a later release keeps in every ScalableTopic's status."""
 
-_GROUP = "/apis/scalabletopics.io/v1alpha1"
-_IN_NAMESPACE = f"{_GROUP}/namespaces/{NAMESPACE}"
+_GROUP_PATH = f"/apis/{TOPICS.api_version}"
+_TOPIC_PATH = TOPICS.path(NAMESPACE, NAME)
 _RING = 65536
 _CONSUMER_STEPS = 4
 _SHARD = shard_of(str(TOPIC), SHARDS)
@@ -171,19 +167,19 @@ class FleetWorld(World):
             },
         }
         self._make(TOPICS, body)
-        self.user("PATCH", f"{_IN_NAMESPACE}/scalabletopics/{NAME}/status", {"status": dict(FOREIGN)})
+        self.user("PATCH", f"{_TOPIC_PATH}/status", {"status": dict(FOREIGN)})
         if self.group.consumers:
             self.group.declare()
 
     def change_topic(self, patch: Body) -> None:
         """Write to the ScalableTopic, if it is there."""
         if self.topic_body() is not None:
-            self.user("PATCH", f"{_IN_NAMESPACE}/scalabletopics/{NAME}", patch)
+            self.user("PATCH", _TOPIC_PATH, patch)
 
     def delete_topic(self) -> None:
         """Delete the ScalableTopic, if it is there."""
         if self.topic_body() is not None:
-            self.user("DELETE", f"{_IN_NAMESPACE}/scalabletopics/{NAME}")
+            self.user("DELETE", _TOPIC_PATH)
 
     def request_operation(self, kind: str, **block: Any) -> None:
         """Create a SegmentOperation."""
@@ -199,7 +195,11 @@ class FleetWorld(World):
 
     def topic_body(self) -> Body | None:
         """The ScalableTopic."""
-        return self.server.get(Key("scalabletopics", NAMESPACE, NAME))
+        return self.server.get(ObjectKey(TOPICS.plural, NAMESPACE, NAME))
+
+    def note(self, line: str) -> None:
+        """Write a line of the trace, with the time."""
+        super().note(f"{self.loop.time():9.2f} {line}")
 
     # Replicas
 
@@ -251,7 +251,7 @@ class FleetWorld(World):
 
     def sends(self, sender: Sender, what: str, target: str) -> None:
         """R6: whoever changes something of the topic may act on it at that moment, by its own reckoning."""
-        of_topic = target.startswith((TOPIC.persistent, f"{_IN_NAMESPACE}/scalabletopics/"))
+        of_topic = target.startswith((TOPIC.persistent, _TOPIC_PATH))
         replica = next(one for one in self.replicas if one is sender)
         # One that was killed in this very moment sends nothing.
         if not of_topic or replica.is_dead or replica.holds(_SHARD):
@@ -268,7 +268,7 @@ class FleetWorld(World):
             with self._sent_by(sender, is_late=is_late):
                 answer = self.server.request(method, path, params, data)
             if method != "GET" and ("/leases/" not in path or answer[0] >= 300):
-                self.note(f"{self.loop.time():9.2f} {sender.name} {method} {path.removeprefix(_GROUP)} {answer[0]}")
+                self.note(f"{sender.name} {method} {path.removeprefix(_GROUP_PATH)} {answer[0]}")
             return answer
 
         return effect
@@ -286,10 +286,10 @@ class FleetWorld(World):
                 with self._sent_by(sender, is_late=is_late):
                     answer = effect()
             except Exception as error:
-                self.note(f"{self.loop.time():9.2f} {sender.name} {verb} {short}: {type(error).__name__}")
+                self.note(f"{sender.name} {verb} {short}: {type(error).__name__}")
                 raise
             if nature is not Nature.READ:
-                self.note(f"{self.loop.time():9.2f} {sender.name} {verb} {short}{' late' if is_late else ''}")
+                self.note(f"{sender.name} {verb} {short}{' late' if is_late else ''}")
             return answer
 
         return take_effect
@@ -339,34 +339,6 @@ class FleetWorld(World):
         if self.auditor.first is not None:
             raise self.auditor.first
 
-    def show_objects(self) -> None:
-        """Fill in what a ScalableTopic's mirror shows of other objects."""
-        for mirror in self.objects:
-            if not mirror.gone:
-                self._show_operations(mirror)
-                self._show_subscriptions(mirror)
-
-    def _show_subscriptions(self, mirror: TopicObject) -> None:
-        declared = {
-            body["spec"]["subscription"]: DeclaredSubscription(by_object=True)
-            for body in self.server.all("scalabletopicsubscriptions")
-            if not body["metadata"].get("deletionTimestamp")
-        }
-        mirror.intent = replace(mirror.intent, subscriptions={**declared, **mirror.intent.subscriptions})
-
-    def _show_operations(self, mirror: TopicObject) -> None:
-        unfinished = [
-            body
-            for body in self.server.all("segmentoperations")
-            if (body.get("status") or {}).get("phase") not in FINISHED
-        ]
-        mirror.operations = [
-            SegmentOperation(
-                body["metadata"]["name"], operation_request(SegmentOperationSpec.model_validate(body["spec"]))
-            )
-            for body in unfinished
-        ]
-
     def _check_leaders(self) -> None:
         """R5, R6: never do two replicas take themselves for the leader of one shard."""
         for shard in range(SHARDS):
@@ -389,7 +361,7 @@ class FleetWorld(World):
             self.auditor.late = before
             self._sender_term = None
 
-    def _judge(self, key: Key, before: Body | None, after: Body | None) -> None:
+    def _judge(self, key: ObjectKey, before: Body | None, after: Body | None) -> None:
         """Keep the mirrors of ScalableTopics, and judge what is committed in them."""
         if key.plural == LEASES.plural:
             self._judge_lease(before, after)
@@ -399,7 +371,7 @@ class FleetWorld(World):
             return
         if before is None:
             assert after is not None
-            self.objects.append(_mirror(after))
+            self.objects.append(make_mirror(after))
             return
         mirror = next(one for one in self.objects if one.uid == before["metadata"]["uid"])
         if after is None:
@@ -408,14 +380,16 @@ class FleetWorld(World):
                 self.auditor.status_lost()
             return
         state_before, intent_before = mirror.state, mirror.intent
-        _update(mirror, after, spec_changed=before["spec"] != after["spec"])
+        update_mirror(mirror, after, spec_changed=before["spec"] != after["spec"])
         if mirror.state != state_before:
             self._judge_term(state_before)
             # A replica may not have seen a change of the spec yet.
             declared = intent_before.subscriptions.keys() & mirror.intent.subscriptions.keys() & self.always_declared
+            asked = mirror.intent.subscriptions
+            intent = replace(mirror.intent, subscriptions={name: asked[name] for name in declared})
             # The story raises it; whoever commits must not hear of it.
             with contextlib.suppress(Violation):
-                self.auditor.committed(mirror, state_before, mirror.state, _only(mirror.intent, declared))
+                self.auditor.committed(mirror, state_before, mirror.state, intent)
 
     def _judge_lease(self, before: Body | None, after: Body | None) -> None:
         """R5: whoever acquires a shard does so in a higher term than anybody before."""
@@ -427,7 +401,7 @@ class FleetWorld(World):
         if acquired:
             if now.shard == _SHARD:
                 self.led_since_seconds = self.loop.time()
-            self.note(f"{self.loop.time():9.2f} {now.holder} leads shard {now.shard} in term {now.term}")
+            self.note(f"{now.holder} leads shard {now.shard} in term {now.term}")
         if acquired and was is not None and now.term <= was.term:
             self.violated(f"R5: shard {now.shard} is acquired in term {now.term} after {was.term}")
 
@@ -442,36 +416,3 @@ class FleetWorld(World):
         """Note what must never be; the first counts."""
         if self.auditor.first is None:
             self.auditor.first = Violation(what)
-
-
-def _mirror(body: Body) -> TopicObject:
-    mirror = TopicObject(
-        uid=body["metadata"]["uid"],
-        topic=TOPIC,
-        installation=HOME,
-        intent=TopicIntent(),
-        version=0,
-    )
-    _update(mirror, body, spec_changed=True)
-    return mirror
-
-
-def _update(mirror: TopicObject, body: Body, *, spec_changed: bool) -> None:
-    status = body.get("status") or {}
-    if spec_changed:
-        spec = ScalableTopic.model_validate(body).spec
-        mirror.intent = topic_intent(spec, {})
-        mirror.desired = spec.segments.desired
-    mirror.retain = body["spec"].get("deletionPolicy", "Retain") == "Retain"
-    mirror.deleting = bool(body["metadata"].get("deletionTimestamp"))
-    if status != mirror.status:
-        mirror.status = status
-        mirror.version += 1
-    ready: Body = next((one for one in status.get("conditions", ()) if one["type"] == "Ready"), {})
-    is_lost = ready.get("reason") == "CursorLost"
-    mirror.standing = "" if ready.get("status") != "False" or is_lost else f"{ready['reason']}: {ready['message']}"
-    mirror.reports = tuple((one["reason"], one["message"]) for one in status.get("reports", ()))
-
-
-def _only(intent: TopicIntent, names: Collection[str]) -> TopicIntent:
-    return replace(intent, subscriptions={name: intent.subscriptions[name] for name in names})

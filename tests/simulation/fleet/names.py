@@ -1,0 +1,3 @@
+"""What the ScalableTopic of a story is called."""
+
+NAMESPACE, NAME = "shop", "orders"
