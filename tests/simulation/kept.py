@@ -15,6 +15,7 @@ KEPT: Mapping[str, str] = {
     "replicas:139": "the model's consumers attached by the word of a session that was over",
     "replicas:505": "a replica that leaves said that it led what others had taken already",
     "replicas:1420": "a deadline that was rounded two ways had a subscription looked at again and again at one moment",
+    "replicas:2750": "a late look at a Lease took it over as it was deleted, though another had taken it in between",
     "consumers:900": "the model's consumers heard what was sent over a connection that they had no more",
 }
 """By story, what it found. Replaying one is cheap; what it tells changes when kinds of faults are added."""

@@ -44,6 +44,7 @@ class LeaseRecord:
         version: resource version; empty for one that is to be created.
         transitions: how often the holder changed; for people only.
         gateway: of a replica's own, host and port at which the others reach its gateway; empty if it does not say.
+        uid: of the object; empty for one that is to be created.
     """
 
     name: str
@@ -54,6 +55,7 @@ class LeaseRecord:
     version: str = ""
     transitions: int = 0
     gateway: str = ""
+    uid: str = ""
 
     @property
     def shard(self) -> int:
@@ -80,10 +82,15 @@ class LeaseRecord:
             version=metadata["resourceVersion"],
             transitions=int(spec.get("leaseTransitions") or 0),
             gateway=gateway if is_address(gateway) else "",
+            uid=metadata.get("uid", ""),
         )
 
     def body(self, namespace: str, *, acquired: bool) -> Body:
-        """The object to write, now; `acquired` if the holder is a new one."""
+        """The object to write, now; `acquired` if the holder is a new one.
+
+        A write that replaces a Lease makes one that is gone anew (measured). Its holder may have it back so, in its
+        term; who takes it over names the object, for another may have held it since it was seen, and may still.
+        """
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec: Body = {
             "holderIdentity": self.holder,
@@ -103,4 +110,6 @@ class LeaseRecord:
             metadata["annotations"][GATEWAY_ANNOTATION] = self.gateway
         if self.version:
             metadata["resourceVersion"] = self.version
+        if self.version and acquired:
+            metadata["uid"] = self.uid
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -83,8 +83,9 @@ class PipelineLease:
         """Let others have it at once. Raises KubeError."""
         held, self._renewed_seconds = self.is_held, None
         if held and self._seen is not None:
+            freed = self._body("", {"resourceVersion": self._seen.version})
             try:
-                await self._kube.replace(LEASES, self._namespace, self._body("", self._seen.version))
+                await self._kube.replace(LEASES, self._namespace, freed)
             except (KubeConflict, KubeNotFound):
                 return
 
@@ -99,14 +100,15 @@ class PipelineLease:
             if not self._may_take(sent_seconds):
                 self._renewed_seconds = None
                 return
-            written = await self._kube.create(LEASES, self._namespace, self._body(self._identity, ""))
+            written = await self._kube.create(LEASES, self._namespace, self._body(self._identity, {}))
         else:
             self._note(found, sent_seconds)
             if not self._may_take(sent_seconds):
                 self._renewed_seconds = None
                 return
-            version = found["metadata"]["resourceVersion"]
-            written = await self._kube.replace(LEASES, self._namespace, self._body(self._identity, version))
+            # Naming the object keeps one that is deleted right now from being made anew (see LeaseRecord.body).
+            named = {key: found["metadata"][key] for key in ("resourceVersion", "uid")}
+            written = await self._kube.replace(LEASES, self._namespace, self._body(self._identity, named))
         self._note(written, sent_seconds)
         self._renewed_seconds = sent_seconds
 
@@ -122,10 +124,13 @@ class PipelineLease:
             return True
         return now_seconds - seen.since_seconds >= max(LEASE_SECONDS, seen.duration_seconds)
 
-    def _body(self, holder: str, version: str) -> Body:
-        metadata: Body = {"name": self._name, "namespace": self._namespace, "ownerReferences": [self._owner]}
-        if version:
-            metadata["resourceVersion"] = version
+    def _body(self, holder: str, named: Mapping[str, str]) -> Body:
+        metadata: Body = {
+            "name": self._name,
+            "namespace": self._namespace,
+            "ownerReferences": [self._owner],
+            **named,
+        }
         spec: Body = {
             "holderIdentity": holder,
             "leaseDurationSeconds": round(LEASE_SECONDS),

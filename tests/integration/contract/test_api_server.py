@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
@@ -147,8 +149,8 @@ async def test_a_list_is_complete_and_has_a_version_that_no_item_exceeds(kube: K
     assert all(int(version) >= int(made["metadata"]["resourceVersion"]) for _, version in pages)
 
 
-def lease(name: str, part: str, holder: str, term: int, version: str = "") -> LeaseRecord:
-    return LeaseRecord(name, part, holder, term, 15.0, version)
+def lease(name: str, part: str, holder: str, term: int) -> LeaseRecord:
+    return LeaseRecord(name, part, holder, term, 15.0)
 
 
 async def test_of_two_who_reach_for_a_lease_one_has_it(kube: KubeClient, namespace: str) -> None:
@@ -158,8 +160,7 @@ async def test_of_two_who_reach_for_a_lease_one_has_it(kube: KubeClient, namespa
     assert (made.holder, made.term, made.duration_seconds) == ("a", 1, 15.0)
     with pytest.raises(KubeConflict):
         await kube.create(LEASES, namespace, lease(first.name, SHARD, "b", 1).body(namespace, acquired=True))
-    taken = lease(first.name, SHARD, "b", 2, made.version)
-    other = lease(first.name, SHARD, "c", 2, made.version)
+    taken, other = replace(made, holder="b", term=2), replace(made, holder="c", term=2)
     won = LeaseRecord.parse(await kube.replace(LEASES, namespace, taken.body(namespace, acquired=True)))
     assert won is not None
     with pytest.raises(KubeConflict):
@@ -182,6 +183,21 @@ async def test_r5_a_renewal_of_a_deleted_lease_makes_it_anew_as_it_was(kube: Kub
     await kube.create(LEASES, namespace, lease(first.name, SHARD, "b", 5).body(namespace, acquired=True))
     with pytest.raises(KubeConflict):
         await kube.replace(LEASES, namespace, again.body(namespace, acquired=False))
+
+
+async def test_r6_who_takes_a_lease_over_does_not_make_it_anew(kube: KubeClient, namespace: str) -> None:
+    """It may have been taken, and deleted, since it was seen."""
+    first = lease("scalable-topics-shard-0", SHARD, "a", 4)
+    made = LeaseRecord.parse(await kube.create(LEASES, namespace, first.body(namespace, acquired=True)))
+    assert made is not None
+    taken = replace(made, holder="b", term=5).body(namespace, acquired=True)
+    await kube.delete(LEASES, namespace, first.name)
+    with pytest.raises(KubeConflict):
+        await kube.replace(LEASES, namespace, taken)
+    again = await kube.create(LEASES, namespace, first.body(namespace, acquired=True))
+    with pytest.raises(KubeConflict):
+        await kube.replace(LEASES, namespace, taken)
+    assert await kube.get(LEASES, namespace, first.name) == again
 
 
 async def test_leases_are_listed_by_their_label(kube: KubeClient, namespace: str) -> None:

@@ -146,8 +146,12 @@ class ModelApiServer:
         return self._put(key, None, {**body, "metadata": metadata})
 
     def _replace(self, place: _Place, body: Body) -> Body:
-        if place.plural in _MADE_BY_REPLACING and place.key not in self._objects:
+        uid = body["metadata"].get("uid", "")
+        if place.plural in _MADE_BY_REPLACING and place.key not in self._objects and not uid:
             return self._create(place, body)
+        before = self.get(place.key)
+        if uid and uid != (before["metadata"]["uid"] if before is not None else ""):
+            raise Refused(409, f"{place.plural} {place.name!r} is not {uid}")
         before = self._read(place)
         self._require_same(place, before, body.get("metadata") or {})
         return self._change(place, before, body)
