@@ -5,6 +5,7 @@ change answers a new one, and every refusal is a `LayoutError`.
 """
 
 from scalable_topics.layout.change import planned_initial
+from scalable_topics.layout.client_marks import CLIENT_PROPERTY, PROPERTY_PREFIX, READER_PREFIX
 from scalable_topics.layout.entry_buckets import (
     DEFAULT_BUCKET_BUDGET,
     MAX_BUCKETS,
@@ -51,6 +52,7 @@ from scalable_topics.layout.synthetic import (
 )
 
 __all__ = [
+    "CLIENT_PROPERTY",
     "DEFAULT_BUCKET_BUDGET",
     "LAST_HASH",
     "LAYOUT_SUFFIX",
@@ -58,6 +60,8 @@ __all__ = [
     "MAX_LOCAL_NAME_BYTES",
     "MAX_MIGRATED_PARTITIONS",
     "MAX_RECORDS",
+    "PROPERTY_PREFIX",
+    "READER_PREFIX",
     "RECORD_VERSION",
     "RING_SIZE",
     "CreatedBy",

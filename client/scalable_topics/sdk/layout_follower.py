@@ -16,7 +16,7 @@ from scalable_topics.layout import TopicName, layout_topic_name
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.errors import ClientError, ClosedError, ConnectError, ScalableTopicNotFoundError
 from scalable_topics.sdk.layout_message import LayoutMessage, parse_layout_message
-from scalable_topics.sdk.options import ConnectionOptions
+from scalable_topics.sdk.options import ConnectionOptions, create_reader
 from scalable_topics.sdk.pulsar_binding import close_client
 
 _READ_MS = 1000
@@ -117,8 +117,12 @@ class LayoutFollower:
         try:
             while not self._closing.is_set():
                 try:
-                    reader = client.create_reader(
-                        self._name, pulsar.MessageId.latest, start_message_id_inclusive=True, receiver_queue_size=100
+                    reader = create_reader(
+                        client,
+                        self._name,
+                        pulsar.MessageId.latest,
+                        start_message_id_inclusive=True,
+                        receiver_queue_size=100,
                     )
                     with contextlib.closing(reader):
                         if self._read(reader):

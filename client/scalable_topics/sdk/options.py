@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 import pulsar
 
+from scalable_topics.layout import CLIENT_PROPERTY, PROPERTY_PREFIX, READER_PREFIX
+
 _SCHEMES = ("pulsar", "pulsar+ssl")
 MOST_HANDOVER_SECONDS = 30
 """Longer than that, a leader does not wait for a segment to be given back (docs/sessions.md)."""
+_VERSION = version("scalable-topics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,18 @@ class ConnectionOptions:
         )
 
 
+def create_reader(client: pulsar.Client, topic: str, start: Any, **settings: Any) -> Any:
+    """Attach a Reader that is marked as one of this library. Blocks.
+
+    Args:
+        client: its connection.
+        topic: full name of the topic.
+        start: position to start at.
+        settings: others of pulsar-client's Readers.
+    """
+    return client.create_reader(topic, start, subscription_role_prefix=READER_PREFIX, **settings)
+
+
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
     """How a producer sends.
@@ -81,12 +97,12 @@ class ProducerOptions:
         max_pending_messages: sends without an outcome, held ones included, 1 or more; further ones wait.
         max_pending_bytes: payload, keys and properties of the same, 1 or more.
         send_timeout_seconds: after this long without an outcome the application is told so; above 0.
-        properties: of the producer, shown in the broker's statistics.
+        properties: of the producer, shown in the broker's statistics beside the mark of this library.
         encryption_key: name of the public key that payloads are encrypted with.
         crypto_key_reader: a `pulsar.CryptoKeyReader`.
 
     Raises:
-        ValueError: a number is out of range.
+        ValueError: a number is out of range, or a property begins with `scalabletopics.io/`.
     """
 
     batching_enabled: bool = True
@@ -113,6 +129,7 @@ class ProducerOptions:
         )
         if not self.send_timeout_seconds > 0:
             raise ValueError(f"send_timeout_seconds is {self.send_timeout_seconds}; it must be above 0")
+        _check_properties(self.properties)
 
     def create(self, client: pulsar.Client, topic: str, name: str, schema: Any) -> pulsar.Producer:
         """Attach a producer to a segment's topic. Blocks.
@@ -131,7 +148,7 @@ class ProducerOptions:
             batching_max_messages=self.batching_max_messages,
             batching_max_allowed_size_in_bytes=self.batching_max_bytes,
             batching_max_publish_delay_ms=self.batching_max_publish_delay_ms,
-            properties=dict(self.properties) or None,
+            properties=_marked(self.properties),
             encryption_key=self.encryption_key,
             crypto_key_reader=self.crypto_key_reader,
         )
@@ -175,11 +192,11 @@ class QueueConsumerOptions:
         batch_index_ack_enabled: acknowledge within batches, where brokers have it switched on; else a batch comes again
             as a whole until all of it is acknowledged.
         dead_letter_policy: what becomes of messages delivered too often; None delivers them for ever.
-        properties: of the consumer, shown in the broker's statistics.
+        properties: of the consumer, shown in the broker's statistics beside the mark of this library.
         crypto_key_reader: a `pulsar.CryptoKeyReader`.
 
     Raises:
-        ValueError: a number is out of range.
+        ValueError: a number is out of range, or a property begins with `scalabletopics.io/`.
     """
 
     initial_position: Any = pulsar.InitialPosition.Latest
@@ -197,6 +214,7 @@ class QueueConsumerOptions:
         _at_least(self, 0, "negative_ack_redelivery_delay_ms")
         if self.unacked_messages_timeout_ms is not None:
             _at_least(self, 10_000, "unacked_messages_timeout_ms")
+        _check_properties(self.properties)
 
     def subscribe(
         self,
@@ -222,7 +240,7 @@ class QueueConsumerOptions:
             consumer_name=self.consumer_name,
             unacked_messages_timeout_ms=self.unacked_messages_timeout_ms,
             negative_ack_redelivery_delay_ms=self.negative_ack_redelivery_delay_ms,
-            properties=dict(self.properties) or None,
+            properties=_marked(self.properties),
             initial_position=pulsar.InitialPosition.Earliest if from_earliest else pulsar.InitialPosition.Latest,
             crypto_key_reader=self.crypto_key_reader,
             batch_index_ack_enabled=self.batch_index_ack_enabled,
@@ -252,11 +270,11 @@ class StreamConsumerOptions:
             acknowledged by then is delivered again there.
         assignment_listener: called in the event loop with the ids of all segments that are read, whenever they are
             others than before; it must not block.
-        properties: of the consumer, shown in the broker's statistics.
+        properties: of the consumer, shown in the broker's statistics beside the mark of this library.
         crypto_key_reader: a `pulsar.CryptoKeyReader`.
 
     Raises:
-        ValueError: a number is out of range, or the name is empty.
+        ValueError: a number is out of range, the name is empty, or a property begins with `scalabletopics.io/`.
     """
 
     initial_position: Any = pulsar.InitialPosition.Latest
@@ -275,6 +293,7 @@ class StreamConsumerOptions:
             raise ValueError(
                 f"handover_seconds is {self.handover_seconds}; it must be from 0 to less than {MOST_HANDOVER_SECONDS}"
             )
+        _check_properties(self.properties)
 
     def subscribe(
         self,
@@ -299,11 +318,21 @@ class StreamConsumerOptions:
             message_listener=listener,
             receiver_queue_size=receiver_queue_size,
             consumer_name=consumer_name,
-            properties=dict(self.properties) or None,
+            properties=_marked(self.properties),
             initial_position=pulsar.InitialPosition.Earliest,
             crypto_key_reader=self.crypto_key_reader,
             batch_index_ack_enabled=True,
         )
+
+
+def _marked(properties: Mapping[str, str]) -> dict[str, str]:
+    return {**properties, CLIENT_PROPERTY: _VERSION}
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    for name in properties:
+        if name.startswith(PROPERTY_PREFIX):
+            raise ValueError(f"the property {name!r} begins with {PROPERTY_PREFIX}, which is kept for this library")
 
 
 def _at_least(options: object, least: int, *names: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pulsar
 
 from scalable_topics.sdk import pulsar_binding
-from scalable_topics.sdk.options import ConnectionOptions
+from scalable_topics.sdk.options import ConnectionOptions, create_reader
 
 _READ_MS = 5000
 _READER_QUEUE = 2000
@@ -97,7 +97,7 @@ def _messages(reader: Any, deadline: float) -> Iterator[pulsar.Message]:
 
 def _reader(client: pulsar.Client, question: TailQuestion) -> Any:
     after = pulsar.MessageId.earliest if question.after is None else question.after
-    reader = client.create_reader(question.segment_topic, after, receiver_queue_size=_READER_QUEUE)
+    reader = create_reader(client, question.segment_topic, after, receiver_queue_size=_READER_QUEUE)
     if question.after is None:
         # Nothing of this producer is older than the producer itself; other producers' clocks may be slow, though.
         reader.seek(max(0, question.opened_at_ms - _CLOCK_SKEW_MS))
