@@ -216,6 +216,13 @@ FLAGS = (
         "how long an ordered consumer may take to let go of a segment before it is disconnected",
     ),
     Flag(
+        "migration-enabled",
+        "true",
+        _switch,
+        "whether ordinary topics may be migrated; dry runs are answered all the same",
+        "enableScalableTopicMigration",
+    ),
+    Flag(
         "pipeline-folder",
         "",
         str,
@@ -262,6 +269,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os
         operations=OperationSettings(
             settle_window_seconds=options.settle_window_seconds,
             force_delete_after_seconds=options.force_delete_after_seconds,
+            migration_enabled=options.migration_enabled,
         ),
         auto_scale_enabled=options.auto_scale_enabled,
         auto_scale_interval_seconds=options.auto_scale_interval_seconds,

@@ -42,8 +42,6 @@ _ELSEWHERE = (
     ),
     ("scalableTopicLoadReportRateChangeThreshold", "cannot be set", f"{MATERIAL_CHANGE:.0%}"),
     ("scalableTopicEnabled", "cannot be set: a topic is scalable if there is a ScalableTopic for it", ""),
-    ("enableScalableTopicMigration", "not in this release", ""),
-    ("scalableTopicConsumerSessionGracePeriodSeconds", "not in this release", ""),
 )
 
 

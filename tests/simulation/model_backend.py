@@ -10,9 +10,18 @@ from scalable_topics.layout import (
     TopicName,
     classic_segment_name,
     layout_topic_name,
+    legacy_topics,
     parse_classic_segment_name,
 )
 from scalable_topics_operator.operations.errors import BackendUnavailable, NameTaken, TopicMissing, Unsupported
+from scalable_topics_operator.operations.legacy_survey import (
+    UNKNOWN,
+    LegacyClient,
+    LegacySubscription,
+    LegacySurvey,
+    LegacyTopic,
+)
+from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.protocols import (
     Claim,
     FoundSegment,
@@ -21,17 +30,19 @@ from scalable_topics_operator.operations.protocols import (
     NameState,
     Position,
     SegmentLook,
-    SegmentPolicies,
     SegmentRecord,
     SegmentSetup,
     TailEntry,
 )
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 from tests.simulation.faults import Nature
-from tests.simulation.model_broker import ModelBroker
+from tests.simulation.model_broker import ModelBroker, ModelTopic
 from tests.simulation.model_clock import ModelClock
 
 T = TypeVar("T")
 _POLICY_LOOKS = 6
+OLD = "old-"
+"""How the names of producers begin that do not know scalable topics."""
 _POLICY_LOOK_SECONDS = 0.5
 
 
@@ -76,10 +87,13 @@ class ModelBackend:
 
     async def read_name(self, topic: TopicName) -> NameState:
         def read() -> NameState:
+            shared = self._broker.partitioned.get(topic.persistent)
+            if shared is not None:
+                return NameState(True, shared.count, shared.claim, migrated_from=shared.migrated_from)
             found = self._broker.topics.get(topic.persistent)
             if found is None:
                 return NameState(exists=False)
-            return NameState(exists=True, claim=found.claim, terminated=found.terminated)
+            return NameState(True, 0, found.claim, found.terminated, found.migrated_from)
 
         return await self._read("name", topic.persistent, read)
 
@@ -105,7 +119,7 @@ class ModelBackend:
         name = topic.persistent
 
         def rewrite() -> None:
-            found = self._broker.topic(name)
+            found = self._broker.named(name)
             found.claim = claim
             if properties is not None:
                 found.properties = dict(properties)
@@ -114,11 +128,78 @@ class ModelBackend:
         if seal:
             await self._seal_claim(topic, claim)
 
-    async def delete_claim(self, topic: TopicName) -> None:
-        await self._delete(topic.persistent, force=False)
+    async def delete_claim(self, topic: TopicName, *, force: bool = False) -> None:
+        shared = self._broker.partitioned.get(topic.persistent)
+        if shared is None:
+            await self._delete(topic.persistent, force=force)
+            return
+
+        def delete() -> None:
+            for name in legacy_topics(topic, shared.count):
+                if name in self._broker.topics:
+                    self._broker.delete(name, force=force)
+            self._broker.partitioned.pop(topic.persistent, None)
+
+        await self._write("delete", topic.persistent, delete)
 
     async def topic_properties(self, topic: TopicName) -> Mapping[str, str]:
-        return await self._read("properties", topic.persistent, lambda: self._broker.topic(topic.persistent).properties)
+        return await self._read("properties", topic.persistent, lambda: self._broker.named(topic.persistent).properties)
+
+    # Ordinary topics
+
+    async def survey(self, topic: TopicName) -> LegacySurvey | None:
+        name = topic.persistent
+
+        def read() -> LegacySurvey | None:
+            if name not in self._broker.partitioned and name not in self._broker.topics:
+                return None
+            shared = self._broker.partitioned.get(name)
+            count = shared.count if shared is not None else 0
+            topics = [self._broker.topics[one] for one in legacy_topics(topic, count) if one in self._broker.topics]
+            return LegacySurvey(
+                count, tuple(map(_surveyed, topics)), properties=dict(self._broker.named(name).properties)
+            )
+
+        return await self._read("survey", name, read)
+
+    async def legacy_clients(self, legacy_topics: Sequence[str]) -> tuple[LegacyClient, ...]:
+        def read() -> tuple[LegacyClient, ...]:
+            found = [self._broker.topics[name] for name in legacy_topics if name in self._broker.topics]
+            return tuple(client for one in found for client in _surveyed(one).clients)
+
+        return await self._read("legacy_clients", legacy_topics[0], read)
+
+    async def take_over(self, topic: TopicName, claim: Claim, source: MigratedFrom) -> None:
+        name = topic.persistent
+        found = await self._read("properties", name, lambda: self._broker.named(name))
+        if found.claim is not None and found.claim.resource_uid != claim.resource_uid and not found.claim.released:
+            raise NameTaken(f"claim {name}: taken by {found.claim}")
+
+        def write() -> None:
+            named = self._broker.named(name)
+            named.claim, named.migrated_from = claim, source
+
+        await self._write("take_over", name, write)
+        if source.partitions:
+            await self._write("make_partitions", name, lambda: self._broker.make_partitions(name))
+        if (await self.read_name(topic)).claim != claim:
+            raise NameTaken(f"claim {name}: somebody else has claimed that name")
+
+    async def let_go(self, topic: TopicName) -> None:
+        def write() -> None:
+            named = self._broker.named(topic.persistent)
+            named.claim = named.migrated_from = None
+
+        try:
+            await self._write("let_go", topic.persistent, write)
+        except TopicMissing:
+            return
+
+    async def truncate(self, legacy_topic: str) -> None:
+        try:
+            await self._write("truncate", legacy_topic, lambda: self._broker.truncate(legacy_topic))
+        except TopicMissing:
+            return
 
     def _create_claim(self, name: str, claim: Claim, properties: Mapping[str, str] | None) -> bool:
         if not self._broker.create(name, claim=claim):
@@ -128,7 +209,12 @@ class ModelBackend:
 
     async def _seal_claim(self, topic: TopicName, claim: Claim) -> None:
         name = topic.persistent
+        shared = self._broker.partitioned.get(name)
         try:
+            if shared is not None:
+                for one in legacy_topics(topic, shared.count):
+                    await self._write("seal_claim", one, lambda partition=one: self._broker.terminate(partition))  # type: ignore[misc]
+                return
             await self._write("seal_claim", name, lambda: self._broker.terminate(name))
         except TopicMissing:
             raise BackendUnavailable(f"claim {name}: it vanished meanwhile") from None
@@ -357,3 +443,18 @@ class ModelBackend:
                 return
             await self._clock.sleep(_POLICY_LOOK_SECONDS)
         raise BackendUnavailable(f"{name}: its policies do not show yet")
+
+
+def _surveyed(topic: ModelTopic) -> LegacyTopic:
+    """An ordinary topic as its statistics tell it; clients whose name begins so do not know scalable topics."""
+    clients = [
+        LegacyClient("Producer", topic.name, name, "127.0.0.1", "1") for name in topic.producers if name.startswith(OLD)
+    ]
+    return LegacyTopic(
+        topic.name,
+        len(topic.entries),
+        0,
+        {name: LegacySubscription(topic.counts(name), UNKNOWN, topic.backlog(name)) for name in sorted(topic.cursors)},
+        tuple(clients),
+        is_terminated=topic.terminated,
+    )

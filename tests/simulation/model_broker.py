@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from scalable_topics_operator.operations.errors import BackendUnavailable, ClientsAttached, LogFenced, TopicMissing
+from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.protocols import (
     Claim,
     CursorLook,
@@ -18,9 +19,9 @@ from scalable_topics_operator.operations.protocols import (
     Position,
     SchemaVersion,
     SegmentLook,
-    SegmentPolicies,
     SegmentRecord,
 )
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 from tests.simulation.model_clock import ModelClock
 
 _HANGING = "hanging"
@@ -48,6 +49,16 @@ class ModelCursor:
 
 
 @dataclass(slots=True)
+class ModelPartitions:
+    """What a partitioned topic has under its own name."""
+
+    count: int
+    claim: Claim | None = None
+    migrated_from: MigratedFrom | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class ModelTopic:
     """One topic as its broker keeps it."""
 
@@ -55,6 +66,7 @@ class ModelTopic:
     ledger_id: int
     record: SegmentRecord | None = None
     claim: Claim | None = None
+    migrated_from: MigratedFrom | None = None
     properties: dict[str, str] = field(default_factory=dict)
     entries: list[Position] = field(default_factory=list)
     times_ms: list[int] = field(default_factory=list)
@@ -113,6 +125,7 @@ class ModelBroker:
     def __init__(self, *, auto_create: bool = True, clock: ModelClock | None = None) -> None:
         self._clock = clock
         self.topics: dict[str, ModelTopic] = {}
+        self.partitioned: dict[str, ModelPartitions] = {}
         self.auto_create = auto_create
         self.retention_minutes = 0
         self._ledgers = 0
@@ -136,6 +149,35 @@ class ModelBroker:
             return False
         self.topics[name] = ModelTopic(name, self._next_ledger(), record, claim)
         return True
+
+    def named(self, name: str) -> ModelTopic | ModelPartitions:
+        """What carries the properties of a name. Raises TopicMissing."""
+        return self.partitioned.get(name) or self.topic(name)
+
+    def make_ordinary(self, name: str, partitions: int) -> list[str]:
+        """Make an ordinary topic, partitioned or not (0); answers the names of what holds its messages."""
+        if not partitions:
+            self.create(name)
+            return [name]
+        self.partitioned[name] = ModelPartitions(partitions)
+        return self.make_partitions(name)
+
+    def make_partitions(self, name: str) -> list[str]:
+        """Make the partitions that are missing; answers the names of all."""
+        names = [f"{name}-partition-{number}" for number in range(self.partitioned[name].count)]
+        for one in names:
+            self.create(one)
+        return names
+
+    def truncate(self, name: str) -> None:
+        """Drop all but the last ledger; cursors move on."""
+        topic = self.topic(name)
+        kept = [number for number, entry in enumerate(topic.entries) if entry.ledger_id == topic.ledger_id]
+        first = kept[0] if kept else len(topic.entries)
+        for cursor in topic.cursors.values():
+            if first:
+                cursor.mark_delete = max(cursor.mark_delete, topic.entries[first - 1])
+        del topic.entries[:first], topic.times_ms[:first], topic.senders[:first]
 
     def delete(self, name: str, *, force: bool) -> None:
         """Delete a topic. Raises ClientsAttached unless `force`, TopicMissing."""

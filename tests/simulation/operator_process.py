@@ -11,13 +11,20 @@ from dataclasses import replace
 from scalable_topics.layout import LayoutError
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.announce import publish
-from scalable_topics_operator.operations.claims import judge_name
+from scalable_topics_operator.operations.claims import Verdict, judge_name
 from scalable_topics_operator.operations.context import OperationContext, Published
-from scalable_topics_operator.operations.create import establish, rebuild_if_outdated, require_claim
+from scalable_topics_operator.operations.create import (
+    establish,
+    rebuild_if_migrated,
+    rebuild_if_outdated,
+    require_claim,
+)
 from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.drift import Managed, repair_drift
-from scalable_topics_operator.operations.errors import BackendError, BackendRefused, RequestRefused
+from scalable_topics_operator.operations.errors import BackendError, BackendRefused, MigrationRefused, RequestRefused
 from scalable_topics_operator.operations.journal import OperationKind, Request, Result
+from scalable_topics_operator.operations.migrate import no_such_topic, open_migration
+from scalable_topics_operator.operations.preflight import preflight
 from scalable_topics_operator.operations.protocols import Claim
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
 from scalable_topics_operator.operations.requests import CursorRequest, PruneRequest, plan
@@ -75,6 +82,8 @@ class OperatorProcess:
             await rebuild_if_outdated(ctx, self._request(body), listing_age_seconds=_LISTING_AGE_SECONDS)
         await self._finish_operations(ctx, body)
         layout = ctx.store.state.layout
+        if layout is None:
+            raise MigrationRefused("NotMigrated", ctx.store.state.actions[-1].message)
         acts = bool(
             body.operations or body.wishes or (layout is not None and body.desired not in (None, len(layout.active)))
         )
@@ -99,13 +108,32 @@ class OperatorProcess:
             return False
         return True
 
+    async def _migrate(self, ctx: OperationContext, body: TopicObject) -> None:
+        survey = await ctx.backend.survey(ctx.topic)
+        if survey is None:
+            raise no_such_topic(ctx.topic)
+        found = preflight(ctx.topic, survey, bucket_budget=ctx.declared.bucket_budget, force=False)
+        if found.obstacles:
+            raise MigrationRefused(found.obstacles[0].reason, found.obstacles[0].message)
+        await open_migration(ctx, survey, self._request(body), force=False)
+
     async def _establish(self, ctx: OperationContext, body: TopicObject) -> None:
+        operation = ctx.store.state.operation
+        if operation is not None and operation.migration is not None:
+            if operation.id not in self._opened_here:
+                await rebuild_if_migrated(ctx, operation, operation.migration, self._request(body))
+            return
         name = await ctx.backend.read_name(ctx.topic)
         owner_alive = name.claim is not None and any(
             other.uid == name.claim.resource_uid and not other.gone for other in self._world.objects
         )
-        judgement = judge_name(name, ctx.claim, owner_alive=owner_alive, adopt=ctx.intent.adopt)
-        await establish(ctx, judgement, self._request(body))
+        judgement = judge_name(
+            name, ctx.claim, owner_alive=owner_alive, adopt=ctx.declared.adopt, migrates=ctx.declared.migrates
+        )
+        if judgement.verdict is Verdict.MIGRATABLE:
+            await self._migrate(ctx, body)
+            return
+        await establish(ctx, name, judgement, self._request(body))
         self._drift_due[body.uid] = self._world.clock.seconds + DRIFT_SECONDS
 
     async def _finish_operations(self, ctx: OperationContext, body: TopicObject) -> None:
@@ -212,7 +240,7 @@ class OperatorProcess:
             topic=body.topic,
             backend=self._backend,
             store=ModelStore(body, self._line, self._world.auditor),
-            intent=body.intent,
+            declared=body.intent,
             claim=Claim(self._installation, "kubernetes-1", body.uid, "team", body.uid, self._backend.kind),
             clock=self._world.clock,
             settings=SETTINGS,

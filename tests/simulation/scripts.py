@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from scalable_topics.layout import layout_topic_name
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
-from scalable_topics_operator.operations.protocols import MessagePosition, SchemaVersion, SegmentPolicies
+from scalable_topics_operator.operations.protocols import MessagePosition, SchemaVersion
 from scalable_topics_operator.operations.requests import (
     CursorRequest,
     MergeRequest,
@@ -19,6 +19,7 @@ from scalable_topics_operator.operations.requests import (
     SkipAllRequest,
     SplitRequest,
 )
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 from scalable_topics_operator.operations.subscriptions import SubscriptionWish
 from tests.simulation.model_store import TopicObject
 from tests.simulation.world import World

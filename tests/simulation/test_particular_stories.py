@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from scalable_topics_operator.operations.journal import OperationKind, Step
-from scalable_topics_operator.operations.protocols import MessagePosition, SegmentPolicies
+from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.requests import RestoreRequest, SeekRequest, SkipAllRequest, SplitRequest
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 from scalable_topics_operator.operations.subscriptions import SubscriptionWish
 from tests.simulation.faults import Call, Fault, FaultKind, Nature, NoFaults

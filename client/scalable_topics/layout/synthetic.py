@@ -52,6 +52,7 @@ def migrated_layout(
     bucket_budget: int = DEFAULT_BUCKET_BUDGET,
     now_ms: int = 0,
     *,
+    first_child_id: int | None = None,
     sealed_positions: Mapping[int, str] | None = None,
 ) -> SegmentLayout:
     """The first layout of a migrated topic, at epoch 0 (pip-475 §2.4).
@@ -63,6 +64,8 @@ def migrated_layout(
         partitions: its partition count, 0..128; 0 for a topic that is not partitioned.
         bucket_budget: entry buckets of the children together, 1 or more.
         now_ms: wall clock of the migration, milliseconds since 1970; when the parents began is not known.
+        first_child_id: id of the first child, above all that earlier attempts have used (R9); right after the parents'
+            if left out.
         sealed_positions: by parent id (which is the partition's number), last entry as `ledger:entry` (R14).
 
     Raises:
@@ -74,7 +77,8 @@ def migrated_layout(
             f"topics of at most {MAX_MIGRATED_PARTITIONS} can be migrated"
         )
     old = legacy_topics(topic, partitions)
-    children = planned_initial(len(old), bucket_budget=bucket_budget, first_id=len(old))
+    first_id = len(old) if first_child_id is None else first_child_id
+    children = planned_initial(len(old), bucket_budget=bucket_budget, first_id=first_id)
     parent_ids = tuple(range(len(old)))
     child_ids = tuple(child.segment_id for child in children)
     positions = sealed_positions or {}
@@ -100,4 +104,4 @@ def migrated_layout(
             buckets=child.buckets,
             created_by=CreatedBy.MIGRATE,
         )
-    return SegmentLayout(epoch=0, next_segment_id=2 * len(old), segments=segments)
+    return SegmentLayout(epoch=0, next_segment_id=first_id + len(old), segments=segments)

@@ -20,6 +20,7 @@ from scalable_topics_operator.api.common import (
     SegmentId,
     Timestamp,
 )
+from scalable_topics_operator.api.migration import MigratedFrom, MigrationStatus
 from scalable_topics_operator.api.schema_extra import (
     ATOMIC_OBJECT,
     LIST_ATOMIC,
@@ -140,10 +141,12 @@ class OperationStatus(ApiModel):
     """Why it is being rolled back, or what it waits for."""
     reason: str | None = None
     """Why the operator began it by itself."""
+    migration: MigrationStatus | None = None
+    """The ordinary topic that is migrated."""
 
 
 class DeletingSegment(ApiModel):
-    """A segment that left the layout and whose topic is still to be deleted (R19)."""
+    """A segment that left the layout and whose topic is still to be deleted, or truncated (R19)."""
 
     id: SegmentId
     """Its id."""
@@ -153,6 +156,8 @@ class DeletingSegment(ApiModel):
     """When it left the layout, in milliseconds since 1970."""
     force_after_ms: int | None = None
     """When it is deleted although clients are attached, in milliseconds since 1970."""
+    legacy: bool | None = None
+    """Whether it wraps a migrated topic, which is truncated and stays."""
 
 
 class SubscriptionStatus(ApiModel):
@@ -287,5 +292,7 @@ class ScalableTopicStatus(ApiModel):
     """What producers in doubt of sealed segments are told."""
     clocks: Clocks | None = None
     """When segments were changed last; cool-downs of automatic changes count from there."""
+    migrated_from: MigratedFrom | None = None
+    """What the topic was before it was migrated."""
     reports: Annotated[tuple[Report, ...], LIST_ATOMIC] = ()
     """What needs a person's eye and stops nothing."""

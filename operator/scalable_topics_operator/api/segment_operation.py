@@ -21,6 +21,7 @@ from scalable_topics_operator.api.common import (
     Timestamp,
     condition_column,
 )
+from scalable_topics_operator.api.migration import MigrationReport
 from scalable_topics_operator.api.scalable_topic import SubscriptionName
 from scalable_topics_operator.api.schema_extra import IMMUTABLE, LIST_SET, SchemaExtra, list_map, rule, rules
 
@@ -80,7 +81,7 @@ class Prune(ApiModel):
 
 
 class Migrate(ApiModel):
-    """Make the existing topic that the ScalableTopic names in migrateFrom a scalable topic (pip-475)."""
+    """Make the ordinary topic that has the name of the ScalableTopic a scalable topic (pip-475)."""
 
     force: bool = False
     """Whether to migrate although clients are connected that do not know scalable topics."""
@@ -193,6 +194,8 @@ class Plan(ApiModel):
     """Cursors every child gets."""
     notes: tuple[str, ...] = ()
     """What to know beforehand."""
+    migration: MigrationReport | None = None
+    """What a migration would meet."""
 
 
 class SegmentOperationStatus(ApiModel):

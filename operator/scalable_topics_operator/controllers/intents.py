@@ -9,7 +9,7 @@ from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
 from scalable_topics_operator.api.segment_operation import SegmentOperationSpec
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
 from scalable_topics_operator.operations.errors import RequestRefused
-from scalable_topics_operator.operations.protocols import MessagePosition, SegmentPolicies
+from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.requests import (
     CursorRequest,
     MergeRequest,
@@ -21,6 +21,7 @@ from scalable_topics_operator.operations.requests import (
     SkipAllRequest,
     SplitRequest,
 )
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 
 _DEFAULT_QUOTA_ACTION = "producer_request_hold"
 
@@ -69,11 +70,12 @@ def topic_intent(spec: ScalableTopicSpec, ordered: Mapping[str, DeclaredSubscrip
         if total
         else TotalPolicies(),
         adopt=spec.adopt,
+        migrates=spec.migrate_from is not None,
     )
 
 
 def operation_request(spec: SegmentOperationSpec) -> ReshapeRequest | PruneRequest | CursorRequest:
-    """What a SegmentOperation asks for. Raises RequestRefused for what this release does not carry out."""
+    """What a SegmentOperation asks for. Raises RequestRefused for what cannot be done to a topic that has a layout."""
     if spec.type == "Split" and spec.split is not None:
         return SplitRequest(spec.split.segment, spec.split.at, spec.split.into)
     if spec.type == "Merge" and spec.merge is not None:
@@ -91,7 +93,10 @@ def operation_request(spec: SegmentOperationSpec) -> ReshapeRequest | PruneReque
             one.segment: MessagePosition(one.ledger_id, one.entry_id, one.batch_index) for one in spec.restore.positions
         }
         return RestoreRequest(spec.restore.subscription, positions, spec.restore.allow_gaps)
-    raise RequestRefused("NotAvailable", f"{spec.type} is not available in this release")
+    if spec.type == "Migrate":
+        # What has a layout is none of an ordinary topic's.
+        raise RequestRefused("AlreadyScalable", "the topic is a scalable topic already; there is nothing to migrate")
+    raise RequestRefused("InvalidRequest", f"spec.{spec.type[0].lower()}{spec.type[1:]} is missing")
 
 
 def _milliseconds(timestamp: str) -> int:

@@ -37,6 +37,7 @@ from scalable_topics_operator.operations.seek import open_seek, planned_moves
 
 BY_TOPIC = "operations-by-topic"
 FINISHED = ("Succeeded", "Failed")
+_FAILURES = {"Migrate": "NotMigrated"}
 
 
 def topic_of_operation(body: Body) -> str | None:
@@ -87,6 +88,10 @@ class OperationQueue:
         ]
         return sorted(found, key=lambda entry: (entry.body["metadata"]["creationTimestamp"], entry.key.name))
 
+    def migrations(self, topic: ObjectKey) -> list[QueuedOperation]:
+        """Those of them that ask for a migration, which have nothing to wait for while there is no layout."""
+        return [entry for entry in self.pending(topic) if entry.body["spec"]["type"] == "Migrate"]
+
     async def settle(self, topic: ObjectKey, ctx: OperationContext) -> None:
         """Write what the topic's journal and history say of each pending SegmentOperation."""
         state = ctx.store.state
@@ -116,15 +121,15 @@ class OperationQueue:
             else:
                 await self._reshape(entry, ctx, request, dry_run=dry_run)
         except RequestRefused as refused:
-            await self._fail(entry, str(refused), refused.reason)
+            await self.fail(entry, str(refused), refused.reason)
         except LayoutError as error:
-            await self._fail(
+            await self.fail(
                 entry, str(error), "NotPossible" if isinstance(error, LayoutStateError) else "InvalidRequest"
             )
         except BackendRefused as error:
-            await self._fail(entry, str(error), "Unsupported" if isinstance(error, Unsupported) else "BrokerRefused")
+            await self.fail(entry, str(error), "Unsupported" if isinstance(error, Unsupported) else "BrokerRefused")
         except ValidationError as error:
-            await self._fail(entry, error.errors()[0]["msg"], "InvalidRequest")
+            await self.fail(entry, error.errors()[0]["msg"], "InvalidRequest")
         return True
 
     async def show_waiting(self, topic: ObjectKey, why: str) -> None:
@@ -157,7 +162,7 @@ class OperationQueue:
             ],
             "subscriptions": sorted(subscriptions),
         }
-        await self._succeed(entry, "dry run: nothing was changed", {"plan": planned})
+        await self.succeed(entry, "dry run: nothing was changed", {"plan": planned})
 
     async def _move_cursors(
         self, topic: ObjectKey, entry: QueuedOperation, ctx: OperationContext, request: CursorRequest, *, dry_run: bool
@@ -166,7 +171,7 @@ class OperationQueue:
             return
         if dry_run:
             notes = await planned_moves(ctx, request)
-            await self._succeed(entry, "dry run: nothing was changed", {"plan": {"notes": notes}})
+            await self.succeed(entry, "dry run: nothing was changed", {"plan": {"notes": notes}})
             return
         if is_seeking(self._cache, topic, request.subscription):
             # Consumers are still told that the last one is over, and would not let go for this one.
@@ -186,11 +191,11 @@ class OperationQueue:
         blocked = [f"segment {finding.segment_id}: {finding.blocked_by}" for finding in findings if finding.blocked_by]
         if dry_run:
             parents = [{"id": found, "range": layout.segment(found).hash_range.descriptor} for found in free]
-            await self._succeed(entry, "dry run: nothing was changed", {"plan": {"parents": parents, "notes": blocked}})
+            await self.succeed(entry, "dry run: nothing was changed", {"plan": {"parents": parents, "notes": blocked}})
         elif blocked and request.segment_ids:
-            await self._fail(entry, "; ".join(blocked), "NotPossible")
+            await self.fail(entry, "; ".join(blocked), "NotPossible")
         elif not free:
-            await self._succeed(entry, "nothing to prune" + "".join(f"; {why}" for why in blocked), {})
+            await self.succeed(entry, "nothing to prune" + "".join(f"; {why}" for why in blocked), {})
         else:
             await prune(ctx, free, entry.request)
 
@@ -209,10 +214,10 @@ class OperationQueue:
 
     async def _finish(self, entry: QueuedOperation, action: Action) -> None:
         if action.result is Result.FAILED:
-            reason = "CursorsNotMoved" if action.subscription else "BrokerRefused"
-            await self._fail(entry, action.message, reason, {"operationId": action.id, "step": None})
+            reason = _FAILURES.get(action.kind, "CursorsNotMoved" if action.subscription else "BrokerRefused")
+            await self.fail(entry, action.message, reason, {"operationId": action.id, "step": None})
             return
-        await self._succeed(
+        await self.succeed(
             entry,
             _outcome(action),
             {
@@ -223,7 +228,8 @@ class OperationQueue:
             },
         )
 
-    async def _succeed(self, entry: QueuedOperation, message: str, more: Mapping[str, Any]) -> None:
+    async def succeed(self, entry: QueuedOperation, message: str, more: Mapping[str, Any]) -> None:
+        """End a SegmentOperation well."""
         await self._events.normal(entry.body, "Succeeded", message)
         await self._write(
             entry,
@@ -232,9 +238,10 @@ class OperationQueue:
             {"message": message, "completedAt": timestamp_now(), **more},
         )
 
-    async def _fail(
+    async def fail(
         self, entry: QueuedOperation, message: str, reason: str, more: Mapping[str, Any] | None = None
     ) -> None:
+        """End a SegmentOperation that could not be carried out."""
         await self._events.warning(entry.body, "Failed", message)
         await self._write(
             entry,

@@ -7,6 +7,7 @@ from scalable_topics_operator.operations.errors import (
     AccessDenied,
     BackendRefused,
     ClientsAttached,
+    MigrationRefused,
     NamespaceMissing,
     NameTaken,
     Unsupported,
@@ -23,6 +24,6 @@ _REASONS: tuple[tuple[type[BackendRefused], str], ...] = (
 
 def refusal_reason(refusal: BackendRefused) -> str:
     """The reason code of a refusal."""
-    if isinstance(refusal, NameRefused):
+    if isinstance(refusal, NameRefused | MigrationRefused):
         return refusal.reason
     return next((reason for kind, reason in _REASONS if isinstance(refusal, kind)), "BrokerRefused")

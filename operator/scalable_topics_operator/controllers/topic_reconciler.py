@@ -18,6 +18,7 @@ from scalable_topics_operator.controllers.auto_scaler import AutoScaler, Subject
 from scalable_topics_operator.controllers.automatic_changes import AutomaticChanges
 from scalable_topics_operator.controllers.claim_owner import owner_alive
 from scalable_topics_operator.controllers.conditions import Standing, find_condition, holds, with_aspects
+from scalable_topics_operator.controllers.migrations import Migrations
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
 from scalable_topics_operator.controllers.ordered_subscriptions import declared_by_objects, has_cursors_for
@@ -44,10 +45,21 @@ from scalable_topics_operator.controllers.topic_work import (
 )
 from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import Verdict, judge_name
-from scalable_topics_operator.operations.create import establish, rebuild_if_outdated, require_claim
+from scalable_topics_operator.operations.create import (
+    establish,
+    rebuild_if_migrated,
+    rebuild_if_outdated,
+    require_claim,
+)
 from scalable_topics_operator.operations.drift import repair_drift
-from scalable_topics_operator.operations.errors import BackendError, BackendRefused, BackendUnavailable, NotYet
-from scalable_topics_operator.operations.journal import OperationKind, Request, Step
+from scalable_topics_operator.operations.errors import (
+    BackendError,
+    BackendRefused,
+    BackendUnavailable,
+    MigrationRefused,
+    NotYet,
+)
+from scalable_topics_operator.operations.journal import OperationKind, Request, Result, Step
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
 from scalable_topics_operator.operations.reshape import advance_reshape
 from scalable_topics_operator.operations.seek import advance_seek
@@ -95,6 +107,7 @@ class TopicReconciler:
         self._metrics = metrics
         self._maker = maker
         self._operations = operations
+        self._migrations = Migrations(operations, maker)
         self._scaler = scaler
         self._wishes = wishes
         self._changes = AutomaticChanges(
@@ -166,8 +179,6 @@ class TopicReconciler:
         await work.require_same_cluster()
         layout = work.store.state.layout
         if layout is None:
-            if work.spec.paused:
-                raise Stuck(Standing.working("Paused", "spec.paused is true; the topic is not created"))
             await self._establish(work)
         elif work.memory.may_be_outdated(layout.next_segment_id):
             # Only what was there before the process may be looked up in a listing that others asked for.
@@ -175,6 +186,8 @@ class TopicReconciler:
             listing_age_seconds = 0.0 if known else _LISTING_AGE_SECONDS
             await rebuild_if_outdated(work.ctx, work.request, listing_age_seconds=listing_age_seconds)
         await self._finish_operations(work)
+        if work.store.state.layout is None:
+            raise _not_migrated(work)
         if not work.spec.paused:
             if self._will_act(work):
                 # Another installation may have adopted the topic since we last looked.
@@ -206,12 +219,31 @@ class TopicReconciler:
         return True
 
     async def _establish(self, work: TopicWork) -> None:
+        operation = work.store.state.operation
+        if operation is not None and operation.migration is not None:
+            if operation.id not in work.ctx.opened_here:
+                await rebuild_if_migrated(work.ctx, operation, operation.migration, work.request)
+            return
         name = await work.ctx.backend.read_name(work.topic)
+        await self._migrations.answer(work, name)
+        if work.store.state.operation is not operation:
+            return
+        if work.spec.paused:
+            raise Stuck(Standing.working("Paused", "spec.paused is true; the topic is not created"))
         alive = name.claim is not None and await owner_alive(self._kube, name.claim)
-        judgement = judge_name(name, work.ctx.claim, owner_alive=alive, adopt=work.ctx.intent.adopt)
+        judgement = judge_name(
+            name,
+            work.ctx.claim,
+            owner_alive=alive,
+            adopt=work.ctx.declared.adopt,
+            migrates=work.ctx.declared.migrates,
+        )
+        if judgement.verdict is Verdict.MIGRATABLE:
+            await self._migrations.begin_declared(work, name)
+            return
         if judgement.verdict is Verdict.ADOPTABLE and (why := self._maker.why_forbidden(work, "Adopt")):
             raise Stuck(Standing.stuck("NotAllowed", why))
-        await establish(work.ctx, judgement, work.request)
+        await establish(work.ctx, name, judgement, work.request)
         # A topic just made or rebuilt from its segments agrees with them.
         self._drift_checked(work.memory)
 
@@ -401,3 +433,11 @@ class TopicReconciler:
 
     def _observe(self, written: Body) -> None:
         self._cache.observe(TOPICS, written)
+
+
+def _not_migrated(work: TopicWork) -> Exception:
+    """Why a topic that was to be migrated has no layout yet."""
+    last = work.store.state.actions[-1]
+    if last.result is Result.ROLLED_BACK:
+        return BackendUnavailable(f"{work.topic}: {last.message}; the migration is begun anew")
+    return MigrationRefused("NotMigrated", last.message)

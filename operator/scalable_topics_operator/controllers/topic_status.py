@@ -19,6 +19,7 @@ _DOING: Mapping[OperationKind, str] = {
     OperationKind.SPLIT: "Splitting",
     OperationKind.MERGE: "Merging",
     OperationKind.REBUCKET: "Rebucketing",
+    OperationKind.MIGRATE: "Migrating",
     OperationKind.PRUNE: "Pruning",
     OperationKind.DELETE: "Deleting",
     OperationKind.SEEK: "Seeking",

@@ -202,7 +202,7 @@ class TopicWorkMaker:
             topic=topic,
             backend=backend,
             store=topic_store,
-            intent=topic_intent(spec, declared_by_objects(self._cache, key)),
+            declared=topic_intent(spec, declared_by_objects(self._cache, key)),
             claim=claim,
             clock=SystemClock(),
             settings=self._settings,
@@ -274,13 +274,8 @@ class TopicWorkMaker:
         )
         if why:
             raise Stuck(Standing.stuck("NotAllowed", f"connection {connection.namespace}/{connection.name}: {why}"))
-        if spec.migrate_from is not None and not (body.get("status") or {}).get("layout"):
-            raise Stuck(
-                Standing.stuck(
-                    "MigrationUnavailable",
-                    "spec.migrateFrom is not available in this release; remove it to create an empty topic",
-                )
-            )
+        if spec.migrate_from is not None and (why := wants_other_topic(spec.migrate_from.topic, topic)):
+            raise Stuck(Standing.stuck("InvalidSpec", why))
 
     def _check_rivals(self, key: ObjectKey, body: Body, topic: TopicName, handle: ConnectionHandle) -> None:
         """Of two objects for one topic on one Pulsar cluster the older one wins, then the lower uid (R1)."""
@@ -302,6 +297,20 @@ class TopicWorkMaker:
                         "which is older; remove one of them",
                     )
                 )
+
+
+def wants_other_topic(migrate_from: str, topic: TopicName) -> str:
+    """Why `spec.migrateFrom.topic` cannot be migrated into a topic; empty if it is the same. Pure."""
+    try:
+        named = TopicName.parse(migrate_from)
+    except LayoutError as error:
+        return f"spec.migrateFrom.topic: {error}"
+    if named == topic:
+        return ""
+    return (
+        f"spec.migrateFrom.topic is {migrate_from}, but the topic is {topic}: a migrated topic keeps its name; make "
+        "them the same"
+    )
 
 
 def _parse(body: Body) -> ScalableTopicSpec:

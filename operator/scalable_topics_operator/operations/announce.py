@@ -29,7 +29,7 @@ async def publish(ctx: OperationContext) -> None:
 
     Raises BackendError; the state is committed then, and the next reconcile publishes it.
     """
-    if ctx.store.state.layout is None:
+    if ctx.store.state.shown_layout(ctx.topic) is None:
         return
     published = ctx.published
     await _published(ctx)

@@ -12,6 +12,7 @@ class Verdict(StrEnum):
     """What may be done with a name."""
 
     FREE = "Free"
+    MIGRATABLE = "Migratable"
     OURS = "Ours"
     RECOVERABLE = "Recoverable"
     ADOPTABLE = "Adoptable"
@@ -27,7 +28,7 @@ class Judgement:
     message: str = ""
 
 
-def judge_name(name: NameState, mine: Claim, *, owner_alive: bool, adopt: bool) -> Judgement:
+def judge_name(name: NameState, mine: Claim, *, owner_alive: bool, adopt: bool, migrates: bool = False) -> Judgement:
     """Decide what a name's state means for the object that wants it.
 
     Args:
@@ -35,17 +36,20 @@ def judge_name(name: NameState, mine: Claim, *, owner_alive: bool, adopt: bool) 
         mine: the claim this object would make.
         owner_alive: whether the object named by the existing claim still exists in this Kubernetes cluster.
         adopt: `spec.adopt`, already checked against what the connection allows.
+        migrates: whether an ordinary topic of that name is to be migrated.
     """
     if not name.exists:
         return Judgement(Verdict.FREE)
     claim = name.claim
+    if claim is None and migrates:
+        return Judgement(Verdict.MIGRATABLE)
     if claim is None:
         shape = f"a partitioned topic ({name.partitions} partitions)" if name.partitions else "an ordinary topic"
         return Judgement(
             Verdict.REFUSED,
             "NameTaken",
             f"the name belongs to {shape}; to turn it into a scalable topic without losing data set "
-            "spec.migrateFrom, else choose another name",
+            "spec.migrateFrom or create a SegmentOperation of type Migrate, else choose another name",
         )
     if claim.backend != mine.backend:
         return Judgement(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.operations.errors import BackendRefused
 from scalable_topics_operator.operations.journal import TopicState
-from scalable_topics_operator.operations.protocols import Claim, Readers, SegmentPolicies, TopicBackend
+from scalable_topics_operator.operations.migrated_from import MigratedFrom
+from scalable_topics_operator.operations.protocols import Claim, Readers, TopicBackend
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -88,6 +90,7 @@ class TopicIntent:
         per_segment: policies every segment carries as they are.
         total: policies divided by the number of active segments.
         adopt: a foreign claim may be taken over (R1).
+        migrates: the name is an ordinary topic's, which is to be migrated.
     """
 
     initial_segments: int = 1
@@ -98,6 +101,33 @@ class TopicIntent:
     per_segment: SegmentPolicies = field(default_factory=SegmentPolicies)
     total: TotalPolicies = field(default_factory=TotalPolicies)
     adopt: bool = False
+    migrates: bool = False
+
+    def carrying(self, source: MigratedFrom | None) -> TopicIntent:
+        """This, with what a migrated topic had before wherever it asks for nothing itself (R27)."""
+        if source is None:
+            return self
+        had = source.policies
+
+        def total(name: str) -> int | None:
+            own: int | None = getattr(self.total, name)
+            before: int | None = getattr(had, name)
+            if own is not None or before is None or before <= 0:
+                return own if own is not None else before
+            return before * source.topic_count
+
+        shared = {one.name for one in fields(TotalPolicies)}
+        kept = {
+            one.name: getattr(had, one.name)
+            for one in fields(SegmentPolicies)
+            if one.name not in shared and getattr(self.per_segment, one.name) is None
+        }
+        return replace(
+            self,
+            properties={**source.properties, **self.properties},
+            per_segment=replace(self.per_segment, **kept),
+            total=TotalPolicies(**{name: total(name) for name in shared}),
+        )
 
     def policies_for(self, active_segments: int) -> SegmentPolicies:
         """What one of `active_segments` segments carries: its own policies and its share of the totals.
@@ -139,6 +169,7 @@ class OperationSettings:
         settle_entries: entries of a sealed tail read at most for producers in doubt (R15).
         max_records: layout records at most; automatic operations stop at 80 % of it (R29).
         release_wait_seconds: how long consumers may take to let go before cursors are moved (R18).
+        migration_enabled: whether ordinary topics are migrated at all.
     """
 
     seal_look_seconds: float = 0.005
@@ -153,6 +184,7 @@ class OperationSettings:
     settle_entries: int = 2000
     max_records: int = 512
     release_wait_seconds: float = 60.0
+    migration_enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +230,7 @@ class OperationContext:
         topic: its name.
         backend: the Pulsar cluster.
         store: where its state is committed.
-        intent: what its spec asks for.
+        declared: what its spec asks for.
         claim: what our claim on its name says.
         clock: time.
         settings: times and bounds.
@@ -213,7 +245,7 @@ class OperationContext:
     topic: TopicName
     backend: TopicBackend
     store: TopicStore
-    intent: TopicIntent
+    declared: TopicIntent
     claim: Claim
     clock: Clock
     settings: OperationSettings
@@ -224,11 +256,16 @@ class OperationContext:
     readers: Readers
 
     @property
+    def intent(self) -> TopicIntent:
+        """What its spec asks for, and what a migrated topic keeps of what it had before."""
+        return self.declared.carrying(self.store.state.source)
+
+    @property
     def subscriptions(self) -> Mapping[str, DeclaredSubscription]:
         """Declared subscriptions, and those that somebody asked for besides (R16, R32)."""
         recorded = self.store.state.subscriptions
         kept = {name: DeclaredSubscription(entry.latest) for name, entry in recorded.items() if entry.is_kept}
-        return {**kept, **self.intent.subscriptions}
+        return {**kept, **self.declared.subscriptions}
 
     def timestamp(self) -> str:
         """Now, as RFC 3339 with seconds."""

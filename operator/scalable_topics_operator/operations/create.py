@@ -1,4 +1,4 @@
-"""Create a scalable topic, or take over one that exists (R1, R11; pip-468 topic lifecycle).
+"""Create a scalable topic, or take over or rebuild one that exists (R1, R11; pip-468 topic lifecycle).
 
 Creation only goes forward: the claim decides who owns the name, the journaled ids are the only ones used, and
 every call may be repeated, so a process that dies leaves nothing that the next one does not finish.
@@ -10,11 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from scalable_topics.layout import Segment, SegmentLayout, incarnation_of, planned_initial
+from scalable_topics.layout import CreatedBy, HashRange, Segment, SegmentLayout, incarnation_of, planned_initial
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.claims import Judgement, Verdict, why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
-from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable, NameTaken, TopicMissing
+from scalable_topics_operator.operations.errors import (
+    BackendRefused,
+    BackendUnavailable,
+    NameTaken,
+    TopicMissing,
+)
 from scalable_topics_operator.operations.journal import (
     Action,
     Operation,
@@ -26,7 +31,9 @@ from scalable_topics_operator.operations.journal import (
     new_operation_id,
     operation_segments,
 )
-from scalable_topics_operator.operations.protocols import FoundSegment, NameState
+from scalable_topics_operator.operations.migrate import no_such_topic, undo_migration
+from scalable_topics_operator.operations.migrated_from import MigratedFrom, Migration
+from scalable_topics_operator.operations.protocols import FoundSegment, NameState, SegmentRecord
 from scalable_topics_operator.operations.rebuild import Rebuilt, Witness, next_unused_id, outdated, rebuild
 from scalable_topics_operator.operations.reshape import create_children
 from scalable_topics_operator.operations.seal import seal_segment
@@ -50,12 +57,13 @@ async def require_claim(ctx: OperationContext) -> NameState:
     return name
 
 
-async def establish(ctx: OperationContext, judgement: Judgement, request: Request) -> None:
+async def establish(ctx: OperationContext, name: NameState, judgement: Judgement, request: Request) -> None:
     """Bring a topic without a layout to one: by creating it, or by rebuilding it from its segments.
 
     Args:
         ctx: the topic.
-        judgement: what the name's state means (R1).
+        name: what there is under its name.
+        judgement: what that means (R1); no migration.
         request: the object that asks.
 
     Raises NameRefused when the name is somebody else's or the records contradict each other, Unsupported when its
@@ -67,19 +75,37 @@ async def establish(ctx: OperationContext, judgement: Judgement, request: Reques
             raise NameRefused(judgement.reason, judgement.message)
         case Verdict.FREE:
             # Without a claim there may still be segments: the claim was lost, or a deleted topic left some behind.
-            if not await _recover_unclaimed(ctx, request):
-                await _create(ctx, request)
+            if await _recover_unclaimed(ctx, request):
+                return
+            if ctx.intent.migrates:
+                await _drop_journal(ctx)
+                raise no_such_topic(ctx.topic)
+            await _create(ctx, request)
         case Verdict.OURS:
             # Without a layout in the status our claim means: we died while creating, or the status was lost.
-            if not await _rebuild(ctx, request):
-                await _create(ctx, request)
+            await _recover(ctx, name, request)
         case Verdict.RECOVERABLE | Verdict.ADOPTABLE:
             await _drop_journal(ctx)
-            await ctx.backend.rewrite_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
-            if not await _rebuild(ctx, request):
-                await _create(ctx, request)
+            seal = name.migrated_from is None
+            properties = ctx.intent.properties if seal else None
+            await ctx.backend.rewrite_claim(ctx.topic, ctx.claim, properties=properties, seal=seal)
+            await _recover(ctx, name, request)
+        case Verdict.MIGRATABLE:
+            raise RuntimeError(f"{ctx.topic} is to be migrated, not created")
         case _:
             assert_never(judgement.verdict)
+
+
+async def _recover(ctx: OperationContext, name: NameState, request: Request) -> None:
+    """Rebuild a topic whose name is ours; where there is nothing to rebuild, it is made anew."""
+    if await _rebuild(ctx, name, request):
+        return
+    if name.migrated_from is None:
+        await _create(ctx, request)
+        return
+    # A migration that never came to its seal, and whose journal is lost: the old topic is what it was.
+    await undo_migration(ctx)
+    raise BackendUnavailable(f"{ctx.topic}: a migration that did not come to its seal was undone")
 
 
 async def _drop_journal(ctx: OperationContext) -> None:
@@ -186,7 +212,7 @@ async def rebuild_if_outdated(ctx: OperationContext, request: Request, *, listin
     layout = ctx.store.state.layout
     if layout is None:
         return False
-    await require_claim(ctx)
+    name = await require_claim(ctx)
     uncommitted = _uncommitted(ctx.store.state.operation)
     found = await ctx.backend.list_segments(ctx.topic, max_age_seconds=listing_age_seconds)
     if not any(one.segment_id >= layout.next_segment_id or one.segment_id in uncommitted for one in found):
@@ -199,7 +225,28 @@ async def rebuild_if_outdated(ctx: OperationContext, request: Request, *, listin
             await ctx.store.commit(replace(ctx.store.state, layout=replace(layout, next_segment_id=unused)))
         return False
     await ctx.report("RecordOutdated", "the status is older than the topic's segments; the layout is rebuilt from them")
-    return await _rebuild(ctx, request)
+    return await _rebuild(ctx, name, request)
+
+
+async def rebuild_if_migrated(
+    ctx: OperationContext, operation: Operation, migration: Migration, request: Request
+) -> bool:
+    """Rebuild a topic whose status says that it is being migrated, but that has been already: the status was restored
+    from a backup (R11). To be asked by a process that has not begun the migration itself; answers whether it was
+    rebuilt.
+
+    Raises NameRefused, BackendError.
+    """
+    name = await require_claim(ctx)
+    witnesses = await _witnesses(ctx, await ctx.backend.list_segments(ctx.topic))
+    if not outdated(operation.next_segment_id, _uncommitted(operation), witnesses):
+        if operation.step is Step.SEALING:
+            return False
+        # Nobody else seals what is migrated: a topic that was sealed before is not.
+        legacy = await _legacy_witnesses(ctx, migration.source)
+        if not any(witness.terminated for witness in legacy):
+            return False
+    return await _rebuild(ctx, replace(name, migrated_from=name.migrated_from or migration.source), request)
 
 
 def _is_creating(operation: Operation | None, witnesses: Sequence[Witness]) -> bool:
@@ -232,27 +279,34 @@ async def _recover_unclaimed(ctx: OperationContext, request: Request) -> bool:
             "installation hold messages under this name, and its claim is gone; delete them or choose another name",
         )
     await ctx.backend.take_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
-    return await _rebuild(ctx, request)
+    return await _rebuild(ctx, await ctx.backend.read_name(ctx.topic), request)
 
 
-async def _rebuild(ctx: OperationContext, request: Request) -> bool:
-    """Rebuild the layout from the segments; False when there is nothing to rebuild from.
+async def _rebuild(ctx: OperationContext, name: NameState, request: Request) -> bool:
+    """Rebuild the layout from the segments, and from the old topics of a migrated one; False when there is nothing to
+    rebuild from.
 
     Raises NameRefused when the segments contradict each other.
     """
     witnesses = await _witnesses(ctx, await ctx.backend.list_segments(ctx.topic))
     if not witnesses or _is_creating(ctx.store.state.operation, witnesses):
         return False
+    if name.migrated_from is not None:
+        witnesses = [*await _legacy_witnesses(ctx, name.migrated_from), *witnesses]
     rebuilt = rebuild(witnesses)
     if rebuilt.problem:
         raise NameRefused("CannotRebuild", rebuilt.problem)
     if rebuilt.layout is None:
         # What a creation left behind is empty; drift repair sweeps it once other ids are in use (R9).
         return False
+    if rebuilt.layout.is_synthetic and rebuilt.unfinished is None:
+        await concurrently(ctx.backend.delete_segment(topic, force=True) for topic in rebuilt.discard)
+        return False
     await concurrently(_carry_over(ctx, topic, missing) for topic, missing in rebuilt.carry_over.items())
-    await ctx.store.commit(_rebuilt_state(ctx, rebuilt, rebuilt.layout, request))
+    await ctx.store.commit(_rebuilt_state(ctx, rebuilt, rebuilt.layout, name.migrated_from, request))
     await concurrently(ctx.backend.delete_segment(topic, force=True) for topic in rebuilt.discard)
-    await ctx.backend.rewrite_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
+    sealed = not rebuilt.layout.is_synthetic
+    await ctx.backend.rewrite_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties, seal=sealed)
     await _close_reopened(ctx)
     await ctx.report(
         "LayoutRebuilt",
@@ -284,7 +338,9 @@ async def _close_reopened(ctx: OperationContext) -> None:
         await ctx.store.commit(replace(ctx.store.state, layout=layout))
 
 
-def _rebuilt_state(ctx: OperationContext, rebuilt: Rebuilt, layout: SegmentLayout, request: Request) -> TopicState:
+def _rebuilt_state(
+    ctx: OperationContext, rebuilt: Rebuilt, layout: SegmentLayout, source: MigratedFrom | None, request: Request
+) -> TopicState:
     unfinished = rebuilt.unfinished
     operation = None
     if unfinished is not None:
@@ -299,15 +355,46 @@ def _rebuilt_state(ctx: OperationContext, rebuilt: Rebuilt, layout: SegmentLayou
             started_at=ctx.timestamp(),
             request=request,
             next_segment_id=layout.next_segment_id,
+            # Some of the old topics are sealed: there is no way back (R8).
+            migration=Migration(source, force=True) if source is not None and layout.is_synthetic else None,
         )
     return replace(
         ctx.store.state,
-        layout=layout,
+        layout=None if layout.is_synthetic else layout,
         operation=operation,
+        migrated_from=None if layout.is_synthetic else source,
         clocks=Clocks.of(layout.segments.values()),
         deleting=(),
         incarnation=incarnation_of(ctx.claim.resource_uid, ctx.clock.now_ms()),
     )
+
+
+async def _legacy_witnesses(ctx: OperationContext, source: MigratedFrom) -> list[Witness]:
+    """The topics that a migrated one was made of, as its first segments."""
+
+    async def witness(segment_id: int, topic: str) -> Witness | None:
+        try:
+            look = await ctx.backend.look(topic)
+        except TopicMissing:
+            return None
+        record = SegmentRecord(
+            segment_id=segment_id,
+            hash_range=HashRange.full(),
+            parent_ids=(),
+            buckets=1,
+            merge_depth=0,
+            created_at_epoch=0,
+            created_at_ms=0,
+            created_by=CreatedBy.MIGRATE.value,
+            operation_id=f"legacy-{segment_id}",
+            sibling_ids=(segment_id,),
+            next_segment_id=source.topic_count,
+            claim=ctx.claim,
+        )
+        return Witness(record, topic, look.terminated, look.last_confirmed, look.entries, look.counting, is_legacy=True)
+
+    found = await concurrently(witness(number, topic) for number, topic in enumerate(source.topics(ctx.topic)))
+    return [seen for seen in found if seen is not None]
 
 
 async def _witnesses(ctx: OperationContext, found: Sequence[FoundSegment]) -> list[Witness]:

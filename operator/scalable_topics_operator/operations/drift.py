@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from scalable_topics.layout import Segment, SegmentLayout
+from scalable_topics.layout import Segment, SegmentLayout, legacy_topics
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.create import require_claim
 from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
 from scalable_topics_operator.operations.journal import Request
 from scalable_topics_operator.operations.protocols import (
     FoundSegment,
+    NameState,
     Position,
     SegmentLook,
     SegmentRecord,
@@ -85,12 +86,13 @@ async def repair_drift(
     if layout is None:
         return DriftReport()
     findings = _Findings()
-    await _mend_claim(ctx)
+    name = await _mend_claim(ctx)
     looks = await _looks(ctx, layout)
     for segment in layout.active:
         if looks[segment.segment_id] is None:
             await _recreate(ctx, layout, segment, looks, findings)
     strangers = await _find_strangers(ctx, layout, looks, findings)
+    await _seal_left_behind(ctx, layout, name, findings)
     await _mend_seals(ctx, layout, looks, findings)
     await _check_cursors(ctx, layout, looks, findings)
     await _mend_settings(ctx, layout, looks, managed)
@@ -112,17 +114,48 @@ async def _looks(ctx: OperationContext, layout: SegmentLayout) -> dict[int, Segm
     return {segment.segment_id: seen for segment, seen in zip(segments, found, strict=True)}
 
 
-async def _mend_claim(ctx: OperationContext) -> None:
+async def _mend_claim(ctx: OperationContext) -> NameState:
     name = await require_claim(ctx)
     if not name.exists:
         await ctx.backend.take_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
         await ctx.report("ClaimRestored", f"the claim on {ctx.topic} was missing and was made again")
     elif (
         name.claim != ctx.claim
-        or not name.terminated
+        # Of a partitioned topic, which was migrated, each partition is looked at.
+        or not (name.terminated or name.partitions)
         or await ctx.backend.topic_properties(ctx.topic) != ctx.intent.properties
     ):
         await ctx.backend.rewrite_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
+    return name
+
+
+async def _seal_left_behind(ctx: OperationContext, layout: SegmentLayout, name: NameState, findings: _Findings) -> None:
+    """What was migrated stays sealed when it has left the layout, and partitions that somebody adds are sealed, too:
+    nobody would read what clients that do not know scalable topics write to them.
+    """
+    source = ctx.store.state.migrated_from
+    if source is None:
+        return
+    recorded = {segment.topic for segment in layout.segments.values() if segment.topic is not None}
+    partitions = max(source.partitions, name.partitions) if source.partitions else 0
+    known = source.topics(ctx.topic)
+
+    async def mend(topic: str) -> None:
+        try:
+            look = await ctx.backend.look(topic)
+        except TopicMissing:
+            return
+        if look.terminated:
+            return
+        await seal_segment(ctx, topic, is_written_to=True)
+        is_new = topic not in known
+        what = "was added after the migration" if is_new else "was open again after the migration"
+        message = f"{topic} {what} and was sealed; it holds {look.entries} entries that nobody reads"
+        if is_new or look.entries:
+            findings.add("PartitionAdded" if is_new else "LegacyTopicReopened", message)
+        await ctx.report("PartitionAdded" if is_new else "LegacyTopicReopened", message)
+
+    await concurrently(mend(topic) for topic in legacy_topics(ctx.topic, partitions) if topic not in recorded)
 
 
 async def _recreate(
@@ -293,7 +326,8 @@ async def _mend_settings(
     await concurrently(
         mend(segment)
         for segment in [*layout.active, *layout.sealed]
-        if segment.is_active or looks[segment.segment_id] is not None
+        # What was migrated keeps what it had.
+        if segment.is_active or (looks[segment.segment_id] is not None and not segment.is_legacy)
     )
 
 

@@ -53,6 +53,19 @@ class Unsupported(BackendRefused):
     """The topic, or the namespace it is in, uses what scalable topics do not work with (R24)."""
 
 
+class MigrationRefused(BackendRefused):
+    """An ordinary topic cannot be migrated as things are (pip-475 §2.4).
+
+    Args:
+        reason: why, in one CamelCase word.
+        message: why and what to do, for people.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class ClientsAttached(BackendRefused):
     """A topic or cursor cannot be deleted because clients are connected to it."""
 

@@ -12,8 +12,17 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from scalable_topics.layout import HashRange, PlannedSegment, SegmentLayout, from_record, to_record
+from scalable_topics.layout import (
+    HashRange,
+    PlannedSegment,
+    SegmentLayout,
+    TopicName,
+    from_record,
+    synthetic_layout,
+    to_record,
+)
 from scalable_topics_operator.autoscale.clocks import Clocks
+from scalable_topics_operator.operations.migrated_from import MigratedFrom, Migration
 from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 
@@ -27,6 +36,7 @@ class OperationKind(StrEnum):
     SPLIT = "Split"
     MERGE = "Merge"
     REBUCKET = "Rebucket"
+    MIGRATE = "Migrate"
     PRUNE = "Prune"
     DELETE = "Delete"
     SEEK = "Seek"
@@ -98,6 +108,7 @@ class Operation:
         reason: why it was begun, where the operator did so by itself.
         seek_to_ms: where the cursors are moved to, in milliseconds since 1970; None where it is no seek.
         positions: behind which message of each segment a restore moves them.
+        migration: the ordinary topic that is migrated, if it is a migration; its topics are the parents.
     """
 
     id: str
@@ -117,6 +128,7 @@ class Operation:
     reason: str = ""
     seek_to_ms: int | None = None
     positions: Mapping[int, MessagePosition] = field(default_factory=dict)
+    migration: Migration | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The form in `status.operation`."""
@@ -162,6 +174,8 @@ class Operation:
                 }
                 for segment_id, position in sorted(self.positions.items())
             ]
+        if self.migration is not None:
+            data["migration"] = self.migration.to_json()
         return data
 
     @classmethod
@@ -196,6 +210,7 @@ class Operation:
                 entry["segment"]: MessagePosition(entry["ledgerId"], entry["entryId"], entry["batchIndex"])
                 for entry in data.get("positions", ())
             },
+            migration=Migration.from_json(data["migration"]) if data.get("migration") else None,
         )
 
     @property
@@ -288,11 +303,24 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class DeletingSegment:
-    """A segment that left the layout and whose topic is still to be deleted (R19, hazard B6)."""
+    """A segment that left the layout and whose topic is still to be deleted, or truncated if it wraps a migrated one,
+    which stays (R19, hazard B6).
+    """
 
     segment_id: int
     topic: str
     since_ms: int
+    is_legacy: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in `status.deleting`."""
+        data: dict[str, Any] = {"id": self.segment_id, "topic": self.topic, "sinceMs": self.since_ms}
+        return {**data, "legacy": True} if self.is_legacy else data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> DeletingSegment:
+        """Read the form in `status.deleting`."""
+        return cls(data["id"], data["topic"], data["sinceMs"], data.get("legacy", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +337,7 @@ class TopicState:
         settled: for sealed segments that were left with producers in doubt, the last sequence id stored under each
             producer's name, -1 for none (R15).
         clocks: when segments were changed last, from which cool-downs count.
+        migrated_from: what the topic was before, if it was migrated.
     """
 
     layout: SegmentLayout | None = None
@@ -319,6 +348,21 @@ class TopicState:
     incarnation: str = ""
     settled: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     clocks: Clocks = field(default_factory=Clocks)
+    migrated_from: MigratedFrom | None = None
+
+    def shown_layout(self, topic: TopicName) -> SegmentLayout | None:
+        """What clients may know: the layout, or while the topic is being migrated the one that models what it was."""
+        operation = self.operation
+        if self.layout is not None or operation is None or operation.migration is None:
+            return self.layout
+        modelled = synthetic_layout(topic, operation.migration.source.partitions)
+        return replace(modelled, next_segment_id=operation.next_segment_id)
+
+    @property
+    def source(self) -> MigratedFrom | None:
+        """What the topic was before, if it was migrated or is being."""
+        migration = self.operation.migration if self.operation is not None else None
+        return migration.source if migration is not None else self.migrated_from
 
     @property
     def settled_in_layout(self) -> dict[int, dict[str, int]]:
@@ -342,7 +386,17 @@ class TopicState:
         )
 
 
-_OWNED = ("layout", "operation", "deleting", "subscriptions", "actions", "incarnation", "settled", "clocks")
+_OWNED = (
+    "layout",
+    "operation",
+    "deleting",
+    "subscriptions",
+    "actions",
+    "incarnation",
+    "settled",
+    "clocks",
+    "migratedFrom",
+)
 
 
 def read_state(status: Mapping[str, Any]) -> TopicState:
@@ -352,9 +406,7 @@ def read_state(status: Mapping[str, Any]) -> TopicState:
     return TopicState(
         layout=from_record(layout) if layout else None,
         operation=Operation.from_json(operation) if operation else None,
-        deleting=tuple(
-            DeletingSegment(entry["id"], entry["topic"], entry["sinceMs"]) for entry in status.get("deleting", ())
-        ),
+        deleting=tuple(DeletingSegment.from_json(entry) for entry in status.get("deleting", ())),
         subscriptions={entry["name"]: SubscriptionState.from_json(entry) for entry in status.get("subscriptions", ())},
         actions=tuple(Action.from_json(entry) for entry in status.get("actions", ())),
         incarnation=status.get("incarnation", ""),
@@ -363,6 +415,7 @@ def read_state(status: Mapping[str, Any]) -> TopicState:
             for entry in status.get("settled", ())
         },
         clocks=Clocks.from_json(status.get("clocks") or {}),
+        migrated_from=MigratedFrom.from_json(status["migratedFrom"]) if status.get("migratedFrom") else None,
     )
 
 
@@ -374,9 +427,7 @@ def write_state(status: Mapping[str, Any], state: TopicState) -> dict[str, Any]:
     if state.operation is not None:
         result["operation"] = state.operation.to_json()
     if state.deleting:
-        result["deleting"] = [
-            {"id": entry.segment_id, "topic": entry.topic, "sinceMs": entry.since_ms} for entry in state.deleting
-        ]
+        result["deleting"] = [entry.to_json() for entry in state.deleting]
     if state.subscriptions:
         result["subscriptions"] = [entry.to_json() for _, entry in sorted(state.subscriptions.items())]
     if state.actions:
@@ -390,6 +441,8 @@ def write_state(status: Mapping[str, Any], state: TopicState) -> dict[str, Any]:
         ]
     if clocks := state.clocks.to_json():
         result["clocks"] = clocks
+    if state.migrated_from is not None:
+        result["migratedFrom"] = state.migrated_from.to_json()
     return result
 
 

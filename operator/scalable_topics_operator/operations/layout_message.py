@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scalable_topics.layout import Segment, TopicName, parse_incarnation
+from scalable_topics.layout import Segment, SegmentLayout, TopicName, parse_incarnation
 from scalable_topics_operator.operations.journal import Operation, Step, TopicState
 
 MESSAGE_VERSION = 1
+# How clients find the segment of a key where the active ones do not tile the ring.
+_MODULO = "Modulo"
 # An operation that cannot seal announces again at every try, for days if need be.
 _STEPS_PER_RESERVATION = 1_000_000
 _IDLE_PHASE = _STEPS_PER_RESERVATION - 1
@@ -18,15 +20,12 @@ _IDLE_PHASE = _STEPS_PER_RESERVATION - 1
 SegmentTopic = Callable[[TopicName, Segment], str]
 
 
-def message_step(state: TopicState) -> int:
+def message_step(layout: SegmentLayout, operation: Operation | None) -> int:
     """Orders what is published within one epoch.
 
     Each journal reserves ids (R9), so `nextSegmentId` grows with every operation of an epoch; within one operation the
     announcements come in order, and calling it off comes last.
     """
-    layout, operation = state.layout, state.operation
-    if layout is None:
-        return 0
     phase = _IDLE_PHASE
     if operation is not None and operation.step in (Step.CREATING, Step.ANNOUNCING, Step.SEALING):
         phase = min(operation.announcements, _IDLE_PHASE - 1)
@@ -84,7 +83,7 @@ def layout_message(topic: TopicName, state: TopicState, *, term: int, hold_ms: i
     """The message that tells clients of a state: its layout, and the seal it announces, if any.
 
     Args:
-        topic: the scalable topic.
+        topic: the scalable topic, or the one that is being migrated.
         state: as committed; what is published follows from it alone and to the letter, so it may be published again
             at any time and by anybody.
         term: leadership term of the publisher (R5).
@@ -93,7 +92,7 @@ def layout_message(topic: TopicName, state: TopicState, *, term: int, hold_ms: i
 
     Raises ValueError when there is no layout yet.
     """
-    layout, operation = state.layout, state.operation
+    layout, operation = state.shown_layout(topic), state.operation
     if layout is None:
         raise ValueError(f"{topic} has no layout to publish")
     message: dict[str, Any] = {
@@ -102,9 +101,11 @@ def layout_message(topic: TopicName, state: TopicState, *, term: int, hold_ms: i
         "incarnation": state.incarnation,
         "term": term,
         "epoch": layout.epoch,
-        "step": message_step(state),
+        "step": message_step(layout, operation),
         "segments": [_segment(topic, layout.segments[key], segment_topic) for key in sorted(layout.segments)],
     }
+    if layout.is_synthetic:
+        message["routing"] = _MODULO
     if operation is not None and operation.step in (Step.ANNOUNCING, Step.SEALING) and operation.parents:
         message["announcement"] = _announcement(topic, operation, hold_ms, segment_topic)
     if settled := state.settled_in_layout:

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from scalable_topics.layout import HashRange, Segment, TopicName
+from scalable_topics_operator.operations.legacy_survey import LegacyClient, LegacySurvey
+from scalable_topics_operator.operations.migrated_from import MigratedFrom
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,15 @@ class NameState:
         exists: a topic (partitioned or not) of that name exists.
         partitions: its partition count; 0 when it is not partitioned or does not exist.
         claim: the claim its properties carry, if any.
-        terminated: whether it is sealed, as a claim must be.
+        terminated: whether it is sealed, as a claim must be; not told of a partitioned one.
+        migrated_from: what its properties say that it was before it was migrated, if they do.
     """
 
     exists: bool
     partitions: int = 0
     claim: Claim | None = None
     terminated: bool = False
+    migrated_from: MigratedFrom | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,37 +111,6 @@ class Inheritance:
 
     permissions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     schemas: tuple[SchemaVersion, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentPolicies:
-    """Topic policies one segment shall carry (R27); None means: not ours to set.
-
-    Args:
-        message_ttl_seconds: messages older than this are acknowledged by the broker.
-        retention_minutes: how long acknowledged messages stay; -1 for ever.
-        retention_megabytes: how much of them stays; -1 without bound.
-        backlog_quota_bytes: backlog at which `backlog_quota_action` applies.
-        backlog_quota_action: `producer_request_hold`, `producer_exception` or `consumer_backlog_eviction`.
-        publish_messages_per_second: publish rate limit, -1 without bound.
-        publish_bytes_per_second: publish rate limit in bytes, -1 without bound.
-        dispatch_messages_per_second: dispatch rate limit, -1 without bound.
-        dispatch_bytes_per_second: dispatch rate limit in bytes, -1 without bound.
-        schema_compatibility_strategy: for example `FULL`, `BACKWARD`.
-        deduplication: broker-side deduplication on or off (R15).
-    """
-
-    message_ttl_seconds: int | None = None
-    retention_minutes: int | None = None
-    retention_megabytes: int | None = None
-    backlog_quota_bytes: int | None = None
-    backlog_quota_action: str | None = None
-    publish_messages_per_second: int | None = None
-    publish_bytes_per_second: int | None = None
-    dispatch_messages_per_second: int | None = None
-    dispatch_bytes_per_second: int | None = None
-    schema_compatibility_strategy: str | None = None
-    deduplication: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,8 +291,28 @@ class TopicBackend(Protocol):
         Raises TopicMissing.
         """
 
-    async def delete_claim(self, topic: TopicName) -> None:
-        """Delete the base-name topic; quiet when it is gone."""
+    async def delete_claim(self, topic: TopicName, *, force: bool = False) -> None:
+        """Delete the base-name topic, with all its partitions; quiet when it is gone. Raises ClientsAttached unless
+        `force`.
+        """
+
+    async def survey(self, topic: TopicName) -> LegacySurvey | None:
+        """What the ordinary topic of that name holds and uses; None if there is none. Raises NamespaceMissing."""
+
+    async def legacy_clients(self, legacy_topics: Sequence[str]) -> tuple[LegacyClient, ...]:
+        """Who is attached to ordinary topics and does not know scalable topics."""
+
+    async def take_over(self, topic: TopicName, claim: Claim, source: MigratedFrom) -> None:
+        """Claim an ordinary topic that is being migrated, and protect it; its partitions are all there then.
+
+        It is not sealed. Raises NameTaken for another's claim, TopicMissing.
+        """
+
+    async def let_go(self, topic: TopicName) -> None:
+        """Take claim and marks off an ordinary topic again; quiet when it is gone."""
+
+    async def truncate(self, legacy_topic: str) -> None:
+        """Drop what every subscription has acknowledged or not, but for the last ledger; quiet when it is gone."""
 
     async def publish_layout(self, topic: TopicName, message: str) -> None:
         """Append a message to the layout topic, making the topic if it is missing (R20)."""

@@ -144,7 +144,7 @@ async def _judge(ctx: OperationContext, segment: Segment, declared: frozenset[st
         retention = await ctx.backend.retention_minutes(topic)
     except TopicMissing:
         look, retention = None, 0
-    finding = judge_segment(
+    return judge_segment(
         segment,
         look,
         declared=declared,
@@ -152,9 +152,6 @@ async def _judge(ctx: OperationContext, segment: Segment, declared: frozenset[st
         retention_minutes=retention,
         settle_window_seconds=ctx.settings.settle_window_seconds,
     )
-    if segment.is_legacy:
-        return replace(finding, blocked_by="it wraps a migrated topic, which stays while the topic lives")
-    return finding
 
 
 async def prune(ctx: OperationContext, segment_ids: Sequence[int], request: Request) -> None:
@@ -165,9 +162,7 @@ async def prune(ctx: OperationContext, segment_ids: Sequence[int], request: Requ
     state = ctx.store.state
     if state.layout is None:
         return
-    topics = {
-        segment_id: ctx.backend.segment_topic(ctx.topic, state.layout.segment(segment_id)) for segment_id in segment_ids
-    }
+    going = [state.layout.segment(segment_id) for segment_id in segment_ids]
     pruned = state.layout.prune(segment_ids)
     now_ms = ctx.clock.now_ms()
     action = Action(
@@ -180,12 +175,15 @@ async def prune(ctx: OperationContext, segment_ids: Sequence[int], request: Requ
         result=Result.SUCCEEDED,
         request=request,
     )
-    deleting = tuple(DeletingSegment(segment_id, topic, now_ms) for segment_id, topic in topics.items())
+    deleting = tuple(
+        DeletingSegment(one.segment_id, ctx.backend.segment_topic(ctx.topic, one), now_ms, one.is_legacy)
+        for one in going
+    )
     await ctx.store.commit(replace(state, layout=pruned, deleting=(*state.deleting, *deleting)).finished(action))
 
 
 async def delete_pruned(ctx: OperationContext) -> bool:
-    """Delete the topics of pruned segments; answers whether none is left.
+    """Delete the topics of pruned segments, and truncate those that were migrated; answers whether none is left.
 
     Clients still attached are waited for, and after `force_delete_after_seconds` disconnected. A failed delete
     stays listed and is tried again at the next call.
@@ -195,6 +193,10 @@ async def delete_pruned(ctx: OperationContext) -> bool:
         return True
 
     async def delete(entry: DeletingSegment) -> bool:
+        if entry.is_legacy:
+            # It holds the name: whoever does not know scalable topics must find it sealed (R19).
+            await ctx.backend.truncate(entry.topic)
+            return True
         waited_seconds = (ctx.clock.now_ms() - entry.since_ms) / 1000
         try:
             await ctx.backend.delete_segment(

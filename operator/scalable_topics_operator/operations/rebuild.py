@@ -31,6 +31,7 @@ class Witness:
         last_confirmed: its last entry.
         entries: entries it holds.
         subscriptions: its cursors that count (R16).
+        is_legacy: it is one of the topics that were migrated, and carries no record itself.
     """
 
     record: SegmentRecord
@@ -39,6 +40,7 @@ class Witness:
     last_confirmed: Position
     entries: int
     subscriptions: frozenset[str] = frozenset()
+    is_legacy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class Rebuilt:
     """What the segment topics tell.
 
     Args:
-        layout: the layout they make; None when `problem` says why none can be made, or when all there is are
+        layout: the layout they make, the one that models the old topics where a migration never came to its commit;
+            None when `problem` says why none can be made, or when all there is are
             empty leftovers of a creation that never ended. A sealed segment without a position is open.
         unfinished: an operation that must be taken to its end before anything else.
         carry_over: by topic, the cursors that the last operation may not have carried over from the parents.
@@ -86,7 +89,9 @@ class _Reading:
         return [
             self.witnesses[other]
             for other in sorted(among)
-            if other > segment_id and self.witnesses[other].record.hash_range.overlaps(hash_range)
+            if other > segment_id
+            and not self.witnesses[other].is_legacy
+            and self.witnesses[other].record.hash_range.overlaps(hash_range)
         ]
 
 
@@ -266,6 +271,7 @@ def _assemble(reading: _Reading) -> tuple[SegmentLayout | None, str]:
             merge_depth=record.merge_depth,
             created_by=CreatedBy(record.created_by),
             sealed_position=str(witness.last_confirmed) if newer and witness.terminated else None,
+            topic=witness.topic if witness.is_legacy else None,
         )
     try:
         layout = SegmentLayout(

@@ -1,4 +1,5 @@
-"""Split, merge and rebucket rollover: one step list over a journal (DESIGN §7, pip-468 split and merge protocol).
+"""Split, merge, rebucket rollover and migration: one step list over a journal (DESIGN §7, pip-468 split and merge
+protocol, pip-475 §2.4).
 
 Open the journal; create the children with every cursor at earliest; announce the seal; point of no return; seal the
 parents and verify it; settle what producers are in doubt about; carry over cursors made meanwhile; commit the layout
@@ -11,7 +12,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from scalable_topics.layout import CreatedBy, PlannedSegment, Segment, SegmentChange, SegmentLayout
+from scalable_topics.layout import (
+    CreatedBy,
+    PlannedSegment,
+    Segment,
+    SegmentChange,
+    SegmentLayout,
+)
 from scalable_topics_operator.operations.announce import announce, is_announced, publish, settle_tail, until_quiet
 from scalable_topics_operator.operations.context import OperationContext, alongside, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing, Unsupported
@@ -23,6 +30,7 @@ from scalable_topics_operator.operations.journal import (
     Step,
     new_operation_id,
 )
+from scalable_topics_operator.operations.migrate import begin_migration, check_migration, migrated_state, undo_migration
 from scalable_topics_operator.operations.protocols import Inheritance, SegmentRecord, SegmentSetup
 from scalable_topics_operator.operations.seal import Seal, seal_segment
 
@@ -31,6 +39,7 @@ _CREATED_BY: Mapping[OperationKind, CreatedBy] = {
     OperationKind.SPLIT: CreatedBy.SPLIT,
     OperationKind.MERGE: CreatedBy.MERGE,
     OperationKind.REBUCKET: CreatedBy.REBUCKET,
+    OperationKind.MIGRATE: CreatedBy.MIGRATE,
 }
 
 
@@ -66,7 +75,7 @@ async def open_reshape(ctx: OperationContext, change: SegmentChange, request: Re
 
 
 async def advance_reshape(ctx: OperationContext, operation: Operation) -> None:
-    """Take an open split, merge or rebucket to its end, from whatever step it is at.
+    """Take an open split, merge, rebucket or migration to its end, from whatever step it is at.
 
     Raises BackendUnavailable when the broker does not answer; the same call later goes on from there. A refusal
     before the seal rolls the operation back; after it the refusal is raised and nothing is undone (R8).
@@ -76,7 +85,11 @@ async def advance_reshape(ctx: OperationContext, operation: Operation) -> None:
             operation = await _turn_back(ctx, operation, Result.ROLLED_BACK, "the operator restarted before the seal")
         else:
             try:
+                if operation.migration is not None:
+                    await begin_migration(ctx, operation.migration)
                 await create_children(ctx, operation)
+                if operation.migration is not None:
+                    await check_migration(ctx, operation.migration)
             except BackendRefused as refusal:
                 operation = await _turn_back(ctx, operation, Result.FAILED, str(refusal))
             else:
@@ -127,20 +140,20 @@ async def _keep(ctx: OperationContext, journaled: Operation, operation: Operatio
 
 async def create_children(ctx: OperationContext, operation: Operation) -> None:
     """Create the segments an operation makes, complete with cursors, grants, policies and schemas."""
-    layout = ctx.store.state.layout
+    layout = ctx.store.state.shown_layout(ctx.topic)
     parents = [layout.segment(parent) for parent in operation.parents] if layout else []
-    inherited = (
-        await ctx.backend.inheritance(ctx.topic, [ctx.backend.segment_topic(ctx.topic, parent) for parent in parents])
-        if parents
-        else Inheritance()
-    )
+    heirs_of = [ctx.backend.segment_topic(ctx.topic, parent) for parent in parents]
+    if operation.migration is not None:
+        # What a partitioned topic has, it has under its own name.
+        heirs_of.insert(0, ctx.topic.persistent)
+    inherited = await ctx.backend.inheritance(ctx.topic, heirs_of) if heirs_of else Inheritance()
     active_after = (len(layout.active) if layout else 0) - len(parents) + len(operation.children)
     setup = SegmentSetup(
         subscriptions=frozenset(operation.subscriptions),
         inheritance=replace(inherited, permissions=_united(inherited.permissions, ctx.intent.permissions)),
         policies=ctx.intent.policies_for(active_after),
     )
-    epoch = layout.epoch + 1 if layout else 0
+    epoch = layout.epoch + 1 if layout and operation.migration is None else 0
     now_ms = ctx.clock.now_ms()
     siblings = tuple(child.segment_id for child in operation.children)
     await concurrently(
@@ -210,20 +223,28 @@ async def _seal_and_commit(ctx: OperationContext, operation: Operation) -> None:
     if not present:
         # The point of no return is passed and a child is gone: make it again under the same record.
         await create_children(ctx, replace(operation, subscriptions=tuple(sorted(subscriptions))))
-    change = SegmentChange(kind=_CREATED_BY[operation.kind], parent_ids=operation.parents, children=operation.children)
     positions = {segment_id: str(seal.position) for segment_id, seal in seals.items()}
     now_ms = ctx.clock.now_ms()
-    committed = layout.apply(change, now_ms=now_ms, sealed_positions=positions)
-    action = operation.ended(Result.SUCCEEDED, at=ctx.timestamp(), epoch=committed.epoch)
-    kept = {**_still_settled(ctx, committed), **{segment: last for segment, last in settled.items() if last}}
-    clocks = ctx.store.state.clocks.moved(change.kind, now_ms)
-    after = replace(ctx.store.state, layout=committed, settled=kept, clocks=clocks).finished(action)
+    if operation.migration is not None:
+        on_parents = frozenset().union(*(seal.subscriptions for seal in seals.values()))
+        after = migrated_state(ctx, operation, operation.migration, positions, on_parents, now_ms=now_ms)
+    else:
+        change = SegmentChange(_CREATED_BY[operation.kind], parent_ids=operation.parents, children=operation.children)
+        committed = layout.apply(change, now_ms=now_ms, sealed_positions=positions)
+        clocks = ctx.store.state.clocks.moved(change.kind, now_ms)
+        after = replace(ctx.store.state, layout=committed, clocks=clocks)
+    epoch = after.layout.epoch if after.layout else 0
+    action = operation.ended(Result.SUCCEEDED, at=ctx.timestamp(), epoch=epoch)
+    kept = {**_still_settled(ctx, after.layout), **{segment: last for segment, last in settled.items() if last}}
+    after = replace(after, settled=kept).finished(action)
     await alongside(ctx.backend.expect_layout(ctx.topic), ctx.store.commit(after))
     ctx.opened_here.discard(operation.id)
 
 
-def _still_settled(ctx: OperationContext, layout: SegmentLayout) -> dict[int, Mapping[str, int]]:
+def _still_settled(ctx: OperationContext, layout: SegmentLayout | None) -> dict[int, Mapping[str, int]]:
     """What was settled earlier and may still be asked for (R15); the rest only makes the record larger."""
+    if layout is None:
+        return {}
     since_ms = ctx.clock.now_ms() - ctx.settings.settle_window_seconds * 1000
     return {
         segment_id: last
@@ -279,6 +300,8 @@ async def _roll_back(ctx: OperationContext, operation: Operation) -> None:
         with suppress(BackendRefused):
             await publish(ctx)
     await concurrently(_delete_child(ctx, operation, child) for child in operation.children)
+    if operation.migration is not None:
+        await undo_migration(ctx)
     result = operation.result or Result.ROLLED_BACK
     action = operation.ended(result, at=ctx.timestamp(), epoch=_layout(ctx).epoch, message=operation.message)
     await ctx.store.commit(ctx.store.state.finished(action))
@@ -307,7 +330,7 @@ def _parents(ctx: OperationContext, operation: Operation) -> list[Segment]:
 
 
 def _layout(ctx: OperationContext) -> SegmentLayout:
-    layout = ctx.store.state.layout
+    layout = ctx.store.state.shown_layout(ctx.topic)
     if layout is None:
         raise RuntimeError(f"{ctx.topic} has no layout yet")
     return layout

@@ -15,14 +15,14 @@ from scalable_topics_operator.operations.journal import (
 )
 from scalable_topics_operator.operations.reshape import advance_reshape
 
-_RESHAPES = (OperationKind.SPLIT, OperationKind.MERGE, OperationKind.REBUCKET)
+_RESHAPES = (OperationKind.SPLIT, OperationKind.MERGE, OperationKind.REBUCKET, OperationKind.MIGRATE)
 
 
 async def release(ctx: OperationContext) -> None:
     """Let go of a topic and leave its data: its claim says so, and a later object takes it over silently (R1).
 
-    A split, merge or rebucket under way is ended first. Nothing is done once the claim is not ours any more, or says
-    already that it is released: somebody else may act on the segments by now. Raises BackendError.
+    A split, merge, rebucket or migration under way is ended first. Nothing is done once the claim is not ours any more,
+    or says already that it is released: somebody else may act on the segments by now. Raises BackendError.
     """
     name = await ctx.backend.read_name(ctx.topic)
     if name.claim is not None and (name.claim.resource_uid != ctx.claim.resource_uid or name.claim.released):
@@ -30,6 +30,9 @@ async def release(ctx: OperationContext) -> None:
     operation = ctx.store.state.operation
     if operation is not None and operation.kind in _RESHAPES:
         await advance_reshape(ctx, operation)
+        if operation.migration is not None and ctx.store.state.layout is None:
+            # Called off: the topic is what it was.
+            return
     if name.claim is not None:
         await ctx.backend.rewrite_claim(ctx.topic, replace(ctx.claim, released=True))
 
@@ -44,6 +47,9 @@ async def delete_topic(ctx: OperationContext, request: Request, *, force: bool =
 
     Raises ClientsAttached with who is attached, BackendError.
     """
+    operation = ctx.store.state.operation
+    if operation is not None and operation.migration is not None:
+        await advance_reshape(ctx, operation)
     made = ctx.store.state.layout is not None
     name = await ctx.backend.read_name(ctx.topic)
     if name.exists and name.claim is None and made and not name.partitions:
@@ -55,14 +61,16 @@ async def delete_topic(ctx: OperationContext, request: Request, *, force: bool =
     topics = await _all_segment_topics(ctx)
     if ctx.store.state.operation is None or ctx.store.state.operation.kind is not OperationKind.DELETE:
         if not force:
-            await _refuse_while_used(ctx, topics)
+            source = ctx.store.state.migrated_from
+            await _refuse_while_used(ctx, [*topics, *(source.topics(ctx.topic) if source else ())])
         if ctx.store.state.layout is not None and not name.exists:
             # The claim was lost; without it another object could take the name of a half deleted topic.
             await ctx.backend.take_claim(ctx.topic, ctx.claim)
         await _journal_delete(ctx, request)
     await concurrently(ctx.backend.delete_segment(topic, force=force) for topic in topics)
     await ctx.backend.delete_layout_topic(ctx.topic)
-    await ctx.backend.delete_claim(ctx.topic)
+    # What was migrated goes with it.
+    await ctx.backend.delete_claim(ctx.topic, force=force)
 
 
 async def _all_segment_topics(ctx: OperationContext) -> list[str]:

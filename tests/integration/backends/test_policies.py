@@ -9,7 +9,8 @@ from scalable_topics.layout import TopicName
 from scalable_topics_operator.backends.admin import PulsarAdmin
 from scalable_topics_operator.backends.classic import ClassicBackend
 from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing
-from scalable_topics_operator.operations.protocols import SegmentPolicies, SegmentSetup
+from scalable_topics_operator.operations.protocols import SegmentSetup
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 
 from .conftest import CLAIM, record, segment_name
 from .plain_http import PlainHttp, admin_for, eventually, topic_at

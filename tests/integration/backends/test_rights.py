@@ -9,7 +9,8 @@ from dev.access import PulsarAccess
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.backends.classic import ClassicBackend
 from scalable_topics_operator.operations.errors import AccessDenied
-from scalable_topics_operator.operations.protocols import Inheritance, SchemaVersion, SegmentPolicies, SegmentSetup
+from scalable_topics_operator.operations.protocols import Inheritance, SchemaVersion, SegmentSetup
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 
 from .conftest import CLAIM, record, segment_name
 from .plain_http import PlainHttp, admin_for, topic_at

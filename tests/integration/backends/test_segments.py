@@ -20,13 +20,8 @@ from scalable_topics_operator.operations.errors import (
     NameTaken,
     TopicMissing,
 )
-from scalable_topics_operator.operations.protocols import (
-    FoundSegment,
-    Inheritance,
-    SchemaVersion,
-    SegmentPolicies,
-    SegmentSetup,
-)
+from scalable_topics_operator.operations.protocols import FoundSegment, Inheritance, SchemaVersion, SegmentSetup
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 
 from .conftest import CLAIM, record, segment_name
 from .plain_http import Clients, PlainHttp, admin_for, eventually, topic_at

@@ -23,12 +23,8 @@ from scalable_topics_operator.backends.admin.retry import RetryPolicy
 from scalable_topics_operator.backends.classic import ClassicBackend
 from scalable_topics_operator.load.direct import DirectSampler
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable, NameTaken
-from scalable_topics_operator.operations.protocols import (
-    Inheritance,
-    SchemaVersion,
-    SegmentPolicies,
-    SegmentSetup,
-)
+from scalable_topics_operator.operations.protocols import Inheritance, SchemaVersion, SegmentSetup
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 from tests.support.pulsar_view import PulsarView
 
 from .conftest import CLAIM, record, segment_name

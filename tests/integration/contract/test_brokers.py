@@ -8,13 +8,8 @@ import pytest
 
 from scalable_topics.layout import layout_topic_name
 from scalable_topics_operator.operations.errors import ClientsAttached, NameTaken, TopicMissing
-from scalable_topics_operator.operations.protocols import (
-    Inheritance,
-    MessagePosition,
-    SegmentLook,
-    SegmentPolicies,
-    SegmentSetup,
-)
+from scalable_topics_operator.operations.protocols import Inheritance, MessagePosition, SegmentLook, SegmentSetup
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 from tests.integration.backends.conftest import CLAIM, record, segment_name
 from tests.support.waiting import eventually
 

@@ -161,7 +161,7 @@ async def test_segments_are_split_merged_and_rebucketed(rest: RestBench) -> None
     for path, status, words in (
         ("/split/0", 412, "sealed"),
         (f"/rebucket/{last.segment_id}?buckets=8", 400, "already has 8 entry buckets"),
-        ("/migrate", 412, "not available in this release"),
+        ("/migrate", 409, "a scalable topic already"),
     ):
         answer = await rest.ask("POST", url + path)
         assert (answer.status, words in answer.reason) == (status, True), answer

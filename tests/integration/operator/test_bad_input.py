@@ -64,7 +64,7 @@ _REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "prune-active": ("Prune", {"segments": [3]}, "segment 3: it is active"),
     "prune-unknown": ("Prune", {"segments": [99]}, "there is no segment 99 in the layout"),
     "prune-retained": ("Prune", {"segments": [0]}, "segment 0: its retention of 60 min is not over"),
-    "migrate": ("Migrate", {}, "Migrate is not available in this release"),
+    "migrate": ("Migrate", {}, "the topic is a scalable topic already; there is nothing to migrate"),
 }
 
 
@@ -128,7 +128,7 @@ async def test_a_name_taken_by_an_ordinary_topic_is_left_alone(
     body = await world.until_reason(local, "NameTaken")
     message = (
         f"the name belongs to {shape}; to turn it into a scalable topic without losing data set "
-        "spec.migrateFrom, else choose another name"
+        "spec.migrateFrom or create a SegmentOperation of type Migrate, else choose another name"
     )
     assert condition(body, "Stalled")["message"] == message
     assert await world.until_event(local, "NameTaken") == message

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicy
 from scalable_topics_operator.backends.classic.policies import managed_names, shows, wanted_policies
 from scalable_topics_operator.backends.classic.protection import protects
-from scalable_topics_operator.operations.protocols import SegmentPolicies
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 
 VALUES: dict[str, Any] = {
     field.name: {"int | None": 7, "str | None": "FULL", "bool | None": False}[str(field.type)]

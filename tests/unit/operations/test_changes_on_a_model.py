@@ -7,8 +7,8 @@ from dataclasses import replace
 from scalable_topics.layout import TopicName, migrated_layout
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.context import TopicIntent
-from scalable_topics_operator.operations.journal import OperationKind, Result, write_state
-from scalable_topics_operator.operations.prune import find_prunable
+from scalable_topics_operator.operations.journal import OperationKind, Request, Result, write_state
+from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
 from scalable_topics_operator.operations.requests import SplitRequest
 from tests.simulation.auditor import SETTINGS
 from tests.simulation.faults import Call, Fault, FaultKind, NoFaults
@@ -71,20 +71,25 @@ async def test_segments_that_may_go_together_leave_in_one_write_and_the_clocks_s
     assert body.state.clocks == clocks
 
 
-async def test_what_was_migrated_is_not_pruned_whoever_has_subscribed_to_it() -> None:
-    """Hazard B5: a partition that no subscription is known of, sealed long ago, is somebody's data all the same."""
+async def test_what_was_migrated_is_truncated_once_all_have_read_it_and_never_deleted() -> None:
+    """R19, hazard B5: whoever has a cursor on an old topic counts, whether any record knows of it or not."""
     run, body = await _topic(1)
     layout = migrated_layout(TopicName("tenant", "space", "old"), 2, now_ms=0)
+    broker, names = run.world.broker, []
     for number, segment in enumerate(layout.sealed):
         assert segment.topic is not None
-        run.world.broker.create(segment.topic)
-        end = run.world.broker.terminate(segment.topic)
-        layout = layout.with_sealed_position(number, str(end))
-    body.status = write_state({}, replace(body.state, layout=layout))
+        broker.create(segment.topic)
+        broker.create_subscription(segment.topic, "old-reader", latest=False)
+        broker.produce(segment.topic)
+        names.append(segment.topic)
+        layout = layout.with_sealed_position(number, str(broker.terminate(segment.topic)))
+    broker.acknowledge(names[0], "old-reader")
+    body.status = write_state(body.status, replace(body.state, layout=layout))
     body.version += 1
     ctx = OperatorProcess(run.world, "p9", HOME, 9)._context(body)
-    findings = await find_prunable(ctx)
-    assert [finding.segment_id for finding in findings] == [0, 1]
-    assert {finding.blocked_by for finding in findings} == {
-        "it wraps a migrated topic, which stays while the topic lives"
-    }
+    findings = {finding.segment_id: finding.blocked_by for finding in await find_prunable(ctx)}
+    assert findings == {0: "", 1: "subscription old-reader has not drained it (1 entries left)"}
+    await prune(ctx, [0], Request("Retention", "orders", "uid"))
+    assert await delete_pruned(ctx)
+    assert body.state.deleting == ()
+    assert broker.topics[names[0]].terminated, "it is there, and sealed"

@@ -14,7 +14,7 @@ from scalable_topics_operator.operations.context import (
     format_timestamp,
 )
 from scalable_topics_operator.operations.errors import AccessDenied, BackendUnavailable
-from scalable_topics_operator.operations.protocols import SegmentPolicies
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,22 @@ class TopicApi:
             return False
         return True
 
+    async def delete_partitions(self, topic: str, *, force: bool = False) -> bool:
+        """Delete a partitioned topic with all its partitions; False if there was none. Raises ClientsAttached."""
+        try:
+            await self._send("delete-partitions", "DELETE", topic, "partitions", query=_force(force), right=_ADMIN)
+        except TopicMissing:
+            return False
+        return True
+
+    async def create_missing_partitions(self, topic: str) -> None:
+        """Make the partitions that a partitioned topic should have and does not."""
+        await self._send("create-missed-partitions", "POST", topic, "createMissedPartitions", right=_CREATE)
+
+    async def truncate(self, topic: str) -> None:
+        """Drop all ledgers but the last, whatever cursors say, which move on."""
+        await self._send("truncate", "DELETE", topic, "truncate", right=_ADMIN)
+
     async def terminate(self, topic: str) -> tuple[int, int]:
         """Seal a topic without partitions; ledger and entry id of its last entry as the broker claims."""
         answer = await self._send("terminate", "POST", topic, "terminate", right=_ADMIN)

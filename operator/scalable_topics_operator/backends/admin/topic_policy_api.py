@@ -36,6 +36,25 @@ class TopicPolicy(Enum):
     DEDUPLICATION = _Shape("deduplicationEnabled", "deduplicationEnabled")
 
 
+OTHER_POLICIES = (
+    "delayedDelivery",
+    "maxConsumers",
+    "maxConsumersPerSubscription",
+    "maxMessageSize",
+    "maxProducers",
+    "maxSubscriptionsPerTopic",
+    "maxUnackedMessagesOnConsumer",
+    "maxUnackedMessagesOnSubscription",
+    "offloadPolicies",
+    "persistence",
+    "schemaValidationEnforced",
+    "subscribeRate",
+    "subscriptionDispatchRate",
+    "subscriptionTypesEnabled",
+)
+"""Topic policies that the operator does not manage, as the admin API names them."""
+
+
 class TopicPolicyApi:
     """Reads and writes the topic-level policies of one topic, named by its full `persistent://` name.
 
@@ -59,6 +78,23 @@ class TopicPolicyApi:
         if policy is TopicPolicy.BACKLOG_QUOTA:
             return (found or {}).get(_BACKLOG_QUOTA_TYPE)
         return found
+
+    async def is_set(self, topic: str, name: str) -> bool:
+        """Whether the topic sets one of `OTHER_POLICIES` itself."""
+        call = self._call("get", "GET", topic, name)
+        found = (await self._http.send(call)).json(call.what)
+        return found is not None and found is not False and found != []
+
+    async def replication_clusters(self, topic: str) -> tuple[str, ...]:
+        """Clusters that the topic is replicated to by a policy of its own, the local one included; sorted."""
+        call = self._call("get", "GET", topic, "replication")
+        return tuple(sorted(str(cluster) for cluster in (await self._http.send(call)).json(call.what) or ()))
+
+    async def compaction_threshold_bytes(self, topic: str) -> int:
+        """Backlog at which the topic is compacted by a policy of its own; 0 for never."""
+        call = self._call("get", "GET", topic, "compactionThreshold")
+        found = (await self._http.send(call)).json(call.what)
+        return found if isinstance(found, int) and found > 0 else 0
 
     async def set(self, topic: str, policy: TopicPolicy, value: Any) -> None:
         """Set the policy to a JSON value."""

@@ -12,9 +12,10 @@ from scalable_topics_operator.backends.classic.claims import Claims
 from scalable_topics_operator.backends.classic.cursors import ensure_cursors
 from scalable_topics_operator.backends.classic.fitness import most_topics, why_too_many, why_unfit
 from scalable_topics_operator.backends.classic.layout_topic import LayoutTopic
+from scalable_topics_operator.backends.classic.legacy import legacy_clients, survey
 from scalable_topics_operator.backends.classic.listing import SegmentListing
 from scalable_topics_operator.backends.classic.look import look_from, producers_from
-from scalable_topics_operator.backends.classic.names import segment_topic
+from scalable_topics_operator.backends.classic.names import policy_topic, segment_topic
 from scalable_topics_operator.backends.classic.permissions import GrantKeeper
 from scalable_topics_operator.backends.classic.policies import PolicyWriter
 from scalable_topics_operator.backends.classic.protection import Protection, ProtectionScope
@@ -24,6 +25,8 @@ from scalable_topics_operator.backends.classic.segments import SegmentMaker
 from scalable_topics_operator.backends.classic.settling import Settling
 from scalable_topics_operator.backends.classic.tail import tail_entries
 from scalable_topics_operator.operations.errors import AccessDenied, NamespaceMissing, TopicMissing, Unsupported
+from scalable_topics_operator.operations.legacy_survey import LegacyClient, LegacySurvey
+from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.protocols import (
     Claim,
     FoundSegment,
@@ -32,11 +35,11 @@ from scalable_topics_operator.operations.protocols import (
     NameState,
     Position,
     SegmentLook,
-    SegmentPolicies,
     SegmentRecord,
     SegmentSetup,
     TailEntry,
 )
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 
 KIND = "Classic"
 
@@ -113,9 +116,32 @@ class ClassicBackend:
         """Replace the claim on an existing base-name topic. Raises TopicMissing."""
         await self._claims.rewrite(topic, claim, properties, seal=seal)
 
-    async def delete_claim(self, topic: TopicName) -> None:
-        """Delete the base-name topic; quiet when it is gone. Raises ClientsAttached."""
-        await self._claims.delete(topic)
+    async def delete_claim(self, topic: TopicName, *, force: bool = False) -> None:
+        """Delete the base-name topic with all its partitions; quiet when it is gone. Raises ClientsAttached."""
+        await self._claims.delete(topic, force=force)
+
+    async def survey(self, topic: TopicName) -> LegacySurvey | None:
+        """What the ordinary topic of that name holds and uses; None if there is none. Raises NamespaceMissing."""
+        return await survey(self._admin, topic)
+
+    async def legacy_clients(self, legacy_topics: Sequence[str]) -> tuple[LegacyClient, ...]:
+        """Who is attached to ordinary topics and does not know scalable topics."""
+        return await legacy_clients(self._admin, legacy_topics)
+
+    async def take_over(self, topic: TopicName, claim: Claim, source: MigratedFrom) -> None:
+        """Claim an ordinary topic that is being migrated. Raises NameTaken, TopicMissing."""
+        await self._claims.take_over(topic, claim, source)
+
+    async def let_go(self, topic: TopicName) -> None:
+        """Take claim and marks off an ordinary topic again; quiet when it is gone."""
+        await self._claims.let_go(topic)
+
+    async def truncate(self, legacy_topic: str) -> None:
+        """Drop all but the last ledger of a migrated topic; quiet when it is gone."""
+        try:
+            await self._admin.topics.truncate(legacy_topic)
+        except TopicMissing:
+            return
 
     async def publish_layout(self, topic: TopicName, message: str) -> None:
         """Append a message to the layout topic, making the topic if it is missing (R20)."""
@@ -250,7 +276,7 @@ class ClassicBackend:
 
     async def _retention(self, segment_topic: str) -> tuple[int, int]:
         """Minutes and megabytes; 0 where nothing says."""
-        found = await self._admin.topic_policies.get(segment_topic, TopicPolicy.RETENTION, applied=True)
+        found = await self._admin.topic_policies.get(policy_topic(segment_topic), TopicPolicy.RETENTION, applied=True)
         if not isinstance(found, dict):
             return 0, 0
         return int(found["retentionTimeInMinutes"]), int(found["retentionSizeInMB"])

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from scalable_topics_operator.operations.errors import BackendRefused
+from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.protocols import Claim
 
 RESERVED_PREFIX = "scalabletopics.io/"
 """Property keys that start like this are ours and never the user's."""
 
 CLAIM_KEY = RESERVED_PREFIX + "claim"
+MIGRATED_KEY = RESERVED_PREFIX + "migrated-from"
 _VERSION = 1
 
 
@@ -72,6 +74,25 @@ def claim_of(properties: Mapping[str, str]) -> Claim | None:
         return claim_from_json(json.loads(text))
     except ValueError as error:
         raise BackendRefused(f"the topic carries a claim that this release cannot read: {error}") from None
+
+
+def migrated_from_of(properties: Mapping[str, str]) -> MigratedFrom | None:
+    """What a topic was before it was migrated, as its properties say; None if they do not.
+
+    Raises BackendRefused if they say it in a way that this release cannot read.
+    """
+    text = properties.get(MIGRATED_KEY)
+    if text is None:
+        return None
+    try:
+        return MigratedFrom.from_json(json.loads(text))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BackendRefused(f"what the topic was migrated from cannot be read by this release: {error!r}") from None
+
+
+def migration_properties(claim: Claim, source: MigratedFrom) -> dict[str, str]:
+    """What a topic that is being migrated carries besides its own properties."""
+    return {**claim_properties(claim, None), MIGRATED_KEY: json.dumps(source.to_json(), separators=(",", ":"))}
 
 
 def user_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -6,10 +6,19 @@ from collections.abc import Mapping
 
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
-from scalable_topics_operator.backends.classic.claim import claim_of, claim_properties, user_properties
+from scalable_topics_operator.backends.classic.claim import (
+    CLAIM_KEY,
+    MIGRATED_KEY,
+    claim_of,
+    claim_properties,
+    migrated_from_of,
+    migration_properties,
+    user_properties,
+)
 from scalable_topics_operator.backends.classic.look import is_terminated
 from scalable_topics_operator.backends.classic.protection import Protection
 from scalable_topics_operator.operations.errors import BackendUnavailable, NameTaken, TopicMissing
+from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.protocols import Claim, NameState
 
 # A broker that is handing the topic over may answer a terminate that does not stick (measured): look, and repeat.
@@ -36,13 +45,14 @@ class Claims:
         if partitions is None:
             return NameState(exists=False)
         try:
-            claim = claim_of(await self._admin.topics.properties(name))
+            properties = await self._admin.topics.properties(name)
+            claim, source = claim_of(properties), migrated_from_of(properties)
             if partitions:
-                return NameState(exists=True, partitions=partitions, claim=claim)
+                return NameState(exists=True, partitions=partitions, claim=claim, migrated_from=source)
             terminated = is_terminated(await self._admin.topics.internal_stats(name))
         except TopicMissing:
             return NameState(exists=False)
-        return NameState(exists=True, claim=claim, terminated=terminated)
+        return NameState(exists=True, claim=claim, terminated=terminated, migrated_from=source)
 
     async def take(self, topic: TopicName, claim: Claim, properties: Mapping[str, str] | None) -> None:
         """Create the base-name topic with the claim, seal and protect it.
@@ -85,9 +95,44 @@ class Claims:
         else:
             await self._protection.ensure(name)
 
-    async def delete(self, topic: TopicName) -> None:
-        """Delete the base-name topic; quiet when it is gone."""
-        await self._admin.topics.delete(topic.persistent)
+    async def take_over(self, topic: TopicName, claim: Claim, source: MigratedFrom) -> None:
+        """Claim an ordinary topic that is being migrated, and make it ready for that; it is not sealed.
+
+        Raises NameTaken for another's claim, TopicMissing, NamespaceMissing.
+        """
+        name = topic.persistent
+        found = await self._admin.topics.properties(name)
+        other = claim_of(found)
+        if other is not None and other.resource_uid != claim.resource_uid and not other.released:
+            raise NameTaken(f"claim {name}: {_owner(other)} has claimed that name")
+        wanted = migration_properties(claim, source)
+        if any(found.get(key) != value for key, value in wanted.items()):
+            await self._admin.topics.merge_properties(name, wanted)
+        # Brokers make the policy of a partitioned topic count for all its partitions.
+        await self._protection.ensure(name)
+        if source.partitions:
+            await self._admin.topics.create_missing_partitions(name)
+        if claim_of(await self._admin.topics.properties(name)) != claim:
+            raise NameTaken(f"claim {name}: somebody else has claimed that name at the same moment")
+
+    async def let_go(self, topic: TopicName) -> None:
+        """Take claim and marks off an ordinary topic again; quiet when it is gone."""
+        try:
+            found = await self._admin.topics.properties(topic.persistent)
+            for key in (CLAIM_KEY, MIGRATED_KEY):
+                if key in found:
+                    await self._admin.topics.remove_property(topic.persistent, key)
+            await self._protection.lift(topic.persistent)
+        except TopicMissing:
+            return
+
+    async def delete(self, topic: TopicName, *, force: bool) -> None:
+        """Delete the base-name topic, with all its partitions; quiet when it is gone. Raises ClientsAttached."""
+        name = topic.persistent
+        if await self._admin.topics.partitions(name):
+            await self._admin.topics.delete_partitions(name, force=force)
+        else:
+            await self._admin.topics.delete(name, force=force)
 
     async def user_properties(self, topic: TopicName) -> dict[str, str]:
         """The user's properties stored with the claim. Raises TopicMissing."""

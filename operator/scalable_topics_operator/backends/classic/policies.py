@@ -8,7 +8,7 @@ from typing import Any
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicy
 from scalable_topics_operator.backends.classic.settling import Settling
-from scalable_topics_operator.operations.protocols import SegmentPolicies
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 
 _FIELDS: Mapping[TopicPolicy, tuple[str, ...]] = {
     TopicPolicy.MESSAGE_TTL: ("message_ttl_seconds",),
@@ -41,6 +41,29 @@ def wanted_policies(policies: SegmentPolicies) -> dict[TopicPolicy, Any]:
         TopicPolicy.DEDUPLICATION: policies.deduplication,
     }
     return {policy: value for policy, value in wanted.items() if value is not None}
+
+
+def policies_from(found: Mapping[TopicPolicy, Any]) -> SegmentPolicies:
+    """What topic policies as read set; what cannot be read sets nothing. Pure."""
+
+    def part(policy: TopicPolicy, key: str) -> Any:
+        document = found.get(policy)
+        return document.get(key) if isinstance(document, dict) else None
+
+    quota_bytes = part(TopicPolicy.BACKLOG_QUOTA, "limitSize")
+    return SegmentPolicies(
+        message_ttl_seconds=found.get(TopicPolicy.MESSAGE_TTL),
+        retention_minutes=part(TopicPolicy.RETENTION, "retentionTimeInMinutes"),
+        retention_megabytes=part(TopicPolicy.RETENTION, "retentionSizeInMB"),
+        backlog_quota_bytes=quota_bytes if quota_bytes is None or quota_bytes >= 0 else None,
+        backlog_quota_action=part(TopicPolicy.BACKLOG_QUOTA, "policy"),
+        publish_messages_per_second=part(TopicPolicy.PUBLISH_RATE, "publishThrottlingRateInMsg"),
+        publish_bytes_per_second=part(TopicPolicy.PUBLISH_RATE, "publishThrottlingRateInByte"),
+        dispatch_messages_per_second=part(TopicPolicy.DISPATCH_RATE, "dispatchThrottlingRateInMsg"),
+        dispatch_bytes_per_second=part(TopicPolicy.DISPATCH_RATE, "dispatchThrottlingRateInByte"),
+        schema_compatibility_strategy=found.get(TopicPolicy.SCHEMA_COMPATIBILITY),
+        deduplication=found.get(TopicPolicy.DEDUPLICATION),
+    )
 
 
 def shows(found: Any, wanted: Any) -> bool:

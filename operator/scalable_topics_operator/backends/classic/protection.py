@@ -48,6 +48,13 @@ class Protection:
         else:
             await self._ensure_topic(topic)
 
+    async def lift(self, topic: str) -> None:
+        """Leave a topic to what its namespace says again, if it was protected by itself."""
+        policies = self._admin.topic_policies
+        # Another one is somebody's own.
+        if self._scope is ProtectionScope.TOPIC and await policies.get(topic, TopicPolicy.INACTIVE_TOPIC) == _POLICY:
+            await policies.remove(topic, TopicPolicy.INACTIVE_TOPIC)
+
     async def _ensure_topic(self, topic: str) -> None:
         policies = self._admin.topic_policies
         if protects(await policies.get(topic, TopicPolicy.INACTIVE_TOPIC)):

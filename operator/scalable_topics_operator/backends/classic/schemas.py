@@ -9,7 +9,8 @@ from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.schema_api import SchemaIncompatible, StoredSchema
 from scalable_topics_operator.backends.classic.policies import PolicyWriter
 from scalable_topics_operator.operations.errors import BackendUnavailable
-from scalable_topics_operator.operations.protocols import SchemaVersion, SegmentPolicies
+from scalable_topics_operator.operations.protocols import SchemaVersion
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,150 @@
+"""Migrations of ordinary topics, asked for by `spec.migrateFrom` or by a SegmentOperation (pip-475 §2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from scalable_topics_operator.api.segment_operation import SegmentOperation
+from scalable_topics_operator.controllers.operation_queue import OperationQueue, QueuedOperation
+from scalable_topics_operator.controllers.topic_work import TopicWork, TopicWorkMaker
+from scalable_topics_operator.operations.errors import BackendRefused, MigrationRefused, Unsupported
+from scalable_topics_operator.operations.migrate import no_such_topic, open_migration
+from scalable_topics_operator.operations.preflight import CLIENTS_SHOWN, Obstacle, Preflight, notes_of, preflight
+from scalable_topics_operator.operations.protocols import NameState
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    force: bool
+    entry: QueuedOperation | None = None
+
+
+class Migrations:
+    """Looks whether what is asked for may be done, tells of it, and begins it.
+
+    Args:
+        operations: SegmentOperations that wait.
+        maker: tells what connections allow.
+    """
+
+    def __init__(self, operations: OperationQueue, maker: TopicWorkMaker) -> None:
+        self._operations = operations
+        self._maker = maker
+
+    async def answer(self, work: TopicWork, name: NameState) -> None:
+        """Answer the SegmentOperations that ask for a migration of a topic without a layout, and begin the first that
+        may be: the journal is open then. Those that must wait for `spec.paused` wait.
+
+        Raises BackendUnavailable.
+        """
+        for entry in self._operations.migrations(work.key):
+            try:
+                spec = SegmentOperation.model_validate(entry.body).spec
+                if work.spec.paused and not spec.dry_run:
+                    return
+                force = spec.migrate is not None and spec.migrate.force
+                found = await self._look(work, name, force=force)
+                if spec.dry_run:
+                    plan = _plan(found, force=force)
+                    await self._operations.succeed(entry, "dry run: nothing was changed", {"plan": plan})
+                    continue
+                await self._begin(work, found, _Wanted(force, entry))
+                return
+            except MigrationRefused as refused:
+                await self._operations.fail(entry, str(refused), refused.reason)
+            except ValidationError as error:
+                await self._operations.fail(entry, error.errors()[0]["msg"], "InvalidRequest")
+            except BackendRefused as refused:
+                await self._operations.fail(entry, str(refused), "BrokerRefused")
+
+    async def begin_declared(self, work: TopicWork, name: NameState) -> None:
+        """Begin the migration that `spec.migrateFrom` asks for.
+
+        Raises MigrationRefused while it may not be, BackendError.
+        """
+        wanted = work.spec.migrate_from
+        force = wanted is not None and wanted.force
+        await self._begin(work, await self._look(work, name, force=force), _Wanted(force))
+
+    async def _begin(self, work: TopicWork, found: Preflight, wanted: _Wanted) -> None:
+        if found.obstacles:
+            raise MigrationRefused(found.obstacles[0].reason, "; ".join(one.message for one in found.obstacles))
+        request = wanted.entry.request if wanted.entry is not None else work.request
+        await open_migration(work.ctx, found.survey, request, force=wanted.force)
+
+    async def _look(self, work: TopicWork, name: NameState, *, force: bool) -> Preflight:
+        if name.claim is not None:
+            owner = f"{name.claim.resource_namespace}/{name.claim.resource_name}"
+            raise MigrationRefused(
+                "AlreadyScalable", f"{work.topic} is a scalable topic already, of ScalableTopic {owner}"
+            )
+        survey = await work.ctx.backend.survey(work.topic)
+        if survey is None:
+            raise no_such_topic(work.topic)
+        unfit = ""
+        try:
+            # The layout topic besides.
+            await work.ctx.backend.require_fit(work.topic, more_topics=max(1, survey.partitions) + 1)
+        except Unsupported as refused:
+            unfit = str(refused)
+        found = preflight(
+            work.topic,
+            survey,
+            bucket_budget=work.spec.bucket_budget,
+            force=force,
+            unfit=unfit,
+            enabled=work.ctx.settings.migration_enabled,
+        )
+        forbidden = self._maker.why_forbidden(work, "Migrate")
+        if not forbidden:
+            return found
+        return Preflight(survey, found.children, (Obstacle("NotAllowed", forbidden), *found.obstacles))
+
+
+def _plan(found: Preflight, *, force: bool) -> dict[str, Any]:
+    """`status.plan` of a dry run."""
+    survey = found.survey
+    return {
+        "parents": [{"id": number, "range": "0000-ffff"} for number in range(max(1, survey.partitions))],
+        "children": [
+            {"id": child.segment_id, "range": child.hash_range.descriptor, "buckets": child.buckets}
+            for child in found.children
+        ],
+        "subscriptions": sorted(survey.backlogs),
+        "notes": notes_of(found, force=force),
+        "migration": report_of(found),
+    }
+
+
+def report_of(found: Preflight) -> dict[str, Any]:
+    """What a preflight found, as the API has it. Pure."""
+    survey = found.survey
+    return {
+        "partitions": survey.partitions,
+        "entries": found.entries,
+        "storageBytes": found.storage_bytes,
+        "subscriptions": [
+            {"name": name, "kind": survey.kinds[name], "backlogEntries": backlog}
+            for name, backlog in survey.backlogs.items()
+        ],
+        "clientCount": len(survey.clients),
+        "clients": [
+            {
+                "role": client.role,
+                "topic": client.topic,
+                "name": client.name,
+                "address": client.address,
+                "version": client.version,
+                "subscription": client.subscription,
+            }
+            for client in survey.clients[:CLIENTS_SHOWN]
+        ],
+        "properties": sorted(survey.properties),
+        "policies": survey.policies.to_json(),
+        "policiesNotCarried": list(survey.other_policies),
+        "schemas": survey.schemas,
+        "obstacles": [{"reason": one.reason, "message": one.message} for one in found.obstacles],
+    }

@@ -1,0 +1,188 @@
+"""What a migration does besides what every change of a layout does (pip-475 §2.4, R1, R9, R24).
+
+The old topics are the parents, as the layout that models them says. They are claimed before anything is made, checked
+once more before their seal is announced, and sealed before the commit: nobody can write to what was and to what is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from scalable_topics.layout import TopicName, incarnation_of, migrated_layout, planned_initial
+from scalable_topics_operator.autoscale.clocks import Clocks
+from scalable_topics_operator.operations.claims import why_lost
+from scalable_topics_operator.operations.context import OperationContext, concurrently
+from scalable_topics_operator.operations.errors import MigrationRefused, TopicMissing
+from scalable_topics_operator.operations.journal import (
+    Operation,
+    OperationKind,
+    Request,
+    Step,
+    TopicState,
+    new_operation_id,
+)
+from scalable_topics_operator.operations.legacy_survey import LegacySurvey
+from scalable_topics_operator.operations.migrated_from import MigratedFrom, Migration
+from scalable_topics_operator.operations.preflight import legacy_clients_text
+from scalable_topics_operator.operations.protocols import Claim
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
+
+
+async def open_migration(ctx: OperationContext, survey: LegacySurvey, request: Request, *, force: bool) -> None:
+    """Journal a migration of what was surveyed and found fit (R8).
+
+    Args:
+        ctx: the topic, which has no layout.
+        survey: what there is under its name.
+        request: who asked.
+        force: whether clients that do not know scalable topics are cut off.
+    """
+    source = MigratedFrom(
+        survey.partitions,
+        ctx.clock.now_ms(),
+        properties=dict(survey.properties),
+        policies=survey.policies,
+        kinds=survey.kinds,
+    )
+    first_id = await _first_child_id(ctx, source.topic_count)
+    children = planned_initial(source.topic_count, bucket_budget=ctx.declared.bucket_budget, first_id=first_id)
+    # A subscription that is being deleted does not survive the migration (R16).
+    wanted = (frozenset(ctx.subscriptions) | frozenset(survey.backlogs)) - ctx.store.state.not_discovered
+    operation = Operation(
+        id=new_operation_id(),
+        kind=OperationKind.MIGRATE,
+        step=Step.CREATING,
+        term=ctx.term,
+        parents=tuple(range(source.topic_count)),
+        children=children,
+        subscriptions=tuple(sorted(wanted)),
+        started_at=ctx.timestamp(),
+        request=request,
+        next_segment_id=first_id + len(children),
+        migration=Migration(source, force),
+    )
+    incarnation = ctx.store.state.incarnation or incarnation_of(ctx.claim.resource_uid, 0)
+    await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=incarnation))
+    ctx.opened_here.add(operation.id)
+
+
+def no_such_topic(topic: TopicName) -> MigrationRefused:
+    """What is said where there is nothing to migrate."""
+    return MigrationRefused(
+        "TopicMissing", f"there is no topic {topic.persistent} to migrate; create it, or remove spec.migrateFrom"
+    )
+
+
+async def begin_migration(ctx: OperationContext, migration: Migration) -> None:
+    """Claim the old topic, before anything is made. Raises NameTaken, MigrationRefused, BackendError."""
+    try:
+        await ctx.backend.take_over(ctx.topic, ctx.claim, migration.source)
+    except TopicMissing:
+        raise no_such_topic(ctx.topic) from None
+
+
+async def check_migration(ctx: OperationContext, migration: Migration) -> None:
+    """Look once more whether the old topic may be sealed, now that the children are there.
+
+    Of two installations that claim it at once the later one finds the children of the other: each has made its own
+    before it reads the claim for the last time. Raises MigrationRefused, BackendError.
+    """
+    other = await _other_owner(ctx)
+    if other is not None:
+        await ctx.backend.take_over(ctx.topic, other, migration.source)
+        raise MigrationRefused(
+            "ClaimedElsewhere",
+            f"ScalableTopic {other.resource_namespace}/{other.resource_name} of another operator installation migrates "
+            "this topic at this moment",
+        )
+    name = await ctx.backend.read_name(ctx.topic)
+    lost = why_lost(name, ctx.claim)
+    if lost or name.claim is None:
+        raise MigrationRefused("ClaimLost", lost or f"the claim on {ctx.topic.persistent} was taken away")
+    if name.partitions != migration.source.partitions:
+        raise MigrationRefused(
+            "PartitionsChanged",
+            f"{ctx.topic.persistent} has {name.partitions} partitions now and had {migration.source.partitions}",
+        )
+    if not migration.force:
+        clients = await ctx.backend.legacy_clients(migration.source.topics(ctx.topic))
+        if clients:
+            raise MigrationRefused("LegacyClients", legacy_clients_text(clients))
+
+
+async def undo_migration(ctx: OperationContext) -> None:
+    """Leave the old topic as it was: nothing of it was sealed. Raises BackendError."""
+    name = await ctx.backend.read_name(ctx.topic)
+    if not why_lost(name, ctx.claim):
+        await ctx.backend.let_go(ctx.topic)
+        await ctx.backend.delete_layout_topic(ctx.topic)
+    ctx.published.message, ctx.published.behind = None, False
+
+
+def migrated_state(
+    ctx: OperationContext,
+    operation: Operation,
+    migration: Migration,
+    sealed_positions: Mapping[int, str],
+    on_parents: Collection[str],
+    *,
+    now_ms: int,
+) -> TopicState:
+    """The state to commit once the old topics are sealed.
+
+    Args:
+        ctx: the topic.
+        operation: the open journal.
+        migration: what it migrates.
+        sealed_positions: where each old topic ends, by segment id.
+        on_parents: subscriptions that have cursors on the old topics.
+        now_ms: wall clock.
+    """
+    layout = migrated_layout(
+        ctx.topic,
+        migration.source.partitions,
+        ctx.declared.bucket_budget,
+        now_ms,
+        first_child_id=operation.children[0].segment_id,
+        sealed_positions=sealed_positions,
+    )
+    subscriptions = {
+        name: SubscriptionState(
+            name,
+            # At latest it reads nothing of what was before, and what comes is there for it already.
+            SubscriptionPhase.ACTIVE if name in on_parents else SubscriptionPhase.CREATING,
+            declared.latest and name not in on_parents,
+            declared.delete_with_entry,
+        )
+        for name, declared in ctx.subscriptions.items()
+    }
+    return replace(
+        ctx.store.state,
+        layout=layout,
+        subscriptions={**ctx.store.state.subscriptions, **subscriptions},
+        clocks=Clocks.of(layout.segments.values()),
+        migrated_from=migration.source,
+    )
+
+
+async def _first_child_id(ctx: OperationContext, topics: int) -> int:
+    """Above the ids of the old topics, and above all that earlier attempts have used (R9)."""
+    used = [child for action in ctx.store.state.actions for child in action.children]
+    found = await ctx.backend.list_segments(ctx.topic)
+    return max([topics, *(one + 1 for one in used), *(segment.segment_id + 1 for segment in found)])
+
+
+async def _other_owner(ctx: OperationContext) -> Claim | None:
+    """Whose segments there are besides ours."""
+
+    async def owner(segment_topic: str) -> Claim | None:
+        try:
+            record = await ctx.backend.read_record(segment_topic)
+        except TopicMissing:
+            return None
+        return record.claim if record is not None else None
+
+    found = await ctx.backend.list_segments(ctx.topic)
+    owners = await concurrently(owner(segment.topic) for segment in found)
+    return next((one for one in owners if one is not None and one.resource_uid != ctx.claim.resource_uid), None)
