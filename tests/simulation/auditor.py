@@ -104,7 +104,10 @@ class Auditor:
         self._journaled.clear()
         self.pruned.clear()
         self.losses += 2 if restored else 1
-        if self.losses > 1:
+        if self._broker.was_ordinary:
+            # A migration that was called off leaves nothing behind that tells of its ids and announcements.
+            self._newest.clear()
+        if self.losses > 1 or self._broker.was_ordinary:
             self._made = {
                 segment_id: made
                 for segment_id, made in self._made.items()
@@ -152,18 +155,14 @@ class Auditor:
     def terminated(self, name: str) -> None:
         """R8: a live segment is sealed only once the journal says that it will be."""
         bodies = [body for body in self._objects if not body.gone]
+        shown = [(body, body.state.shown_layout(body.topic)) for body in bodies]
         sealing = {
-            self._topic_of(body.topic, body.state.layout.segment(parent))
-            for body in bodies
-            if body.state.layout and body.state.operation and body.state.operation.step is Step.SEALING
+            self._topic_of(body.topic, layout.segment(parent))
+            for body, layout in shown
+            if layout and body.state.operation and body.state.operation.step is Step.SEALING
             for parent in body.state.operation.parents
         }
-        active = {
-            self._topic_of(body.topic, segment)
-            for body in bodies
-            if body.state.layout
-            for segment in body.state.layout.active
-        }
+        active = {self._topic_of(body.topic, segment) for body, layout in shown if layout for segment in layout.active}
         if name in active - sealing and not self.losses:
             self._fail(f"R8: {name} was sealed, and no journal says so")
         if name in sealing and not self.late and not self.deposed:
@@ -206,7 +205,7 @@ class Auditor:
         if before.incarnation != after.incarnation and before.layout != after.layout:
             # R12: rebuilt, whatever was recorded before.
             before = replace(before, layout=None, operation=None)
-        if after.layout is not None:
+        if after.shown_layout(body.topic) is not None:
             self._committed.append(message_of(body, after))
         self._check_foreign_fields(body, before, after)
         self._check_journal(body, before, after)
@@ -294,13 +293,14 @@ class Auditor:
         """R14: no parent takes writes beside its committed children, and none has writes in flight."""
         layout = after.layout
         assert layout is not None
-        if before.layout is None:
+        shown = before.shown_layout(body.topic)
+        if shown is None:
             self._check_rebuilt_seals(body, layout)
             return
         for segment in layout.sealed:
-            known = before.layout.segments.get(segment.segment_id)
+            known = shown.segments.get(segment.segment_id)
             topic = self._broker.topics.get(self._topic_of(body.topic, segment))
-            if known is None or not known.is_active or topic is None or topic.record is None:
+            if known is None or not known.is_active or topic is None or not (topic.record or segment.is_legacy):
                 continue
             if not topic.terminated and not topic.reopened_unseen:
                 self._fail(f"R14: {segment} takes writes beside its children")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tests.simulation.coordinated_world import tell as tell_consumers
 from tests.simulation.fleet.story import tell_fleet_story
-from tests.simulation.random_story import tell_random
+from tests.simulation.random_story import tell_migration, tell_random
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Kind:
 
 KINDS = (
     Kind("operations", tell_random, 1, "every operation on a topic, each call a step at which something goes wrong"),
+    Kind("migrations", tell_migration, 4, "an ordinary topic that is migrated, and what becomes of it"),
     Kind("replicas", tell_fleet_story, 5, "whole operator replicas, from elections to consumers, in virtual time"),
     Kind("consumers", tell_consumers, 10, "coordinators of an ordered subscription and slow consumers"),
 )

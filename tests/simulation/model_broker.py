@@ -126,6 +126,7 @@ class ModelBroker:
         self._clock = clock
         self.topics: dict[str, ModelTopic] = {}
         self.partitioned: dict[str, ModelPartitions] = {}
+        self.was_ordinary = False
         self.auto_create = auto_create
         self.retention_minutes = 0
         self._ledgers = 0
@@ -156,6 +157,7 @@ class ModelBroker:
 
     def make_ordinary(self, name: str, partitions: int) -> list[str]:
         """Make an ordinary topic, partitioned or not (0); answers the names of what holds its messages."""
+        self.was_ordinary = True
         if not partitions:
             self.create(name)
             return [name]
@@ -164,7 +166,10 @@ class ModelBroker:
 
     def make_partitions(self, name: str) -> list[str]:
         """Make the partitions that are missing; answers the names of all."""
-        names = [f"{name}-partition-{number}" for number in range(self.partitioned[name].count)]
+        shared = self.partitioned.get(name)
+        if shared is None:
+            raise TopicMissing(f"{name}: topic not found")
+        names = [f"{name}-partition-{number}" for number in range(shared.count)]
         for one in names:
             self.create(one)
         return names

@@ -17,6 +17,7 @@ from scalable_topics_operator.operations.create import (
     establish,
     rebuild_if_migrated,
     rebuild_if_outdated,
+    recover_migrated,
     require_claim,
 )
 from scalable_topics_operator.operations.desired import next_change
@@ -131,7 +132,8 @@ class OperatorProcess:
             name, ctx.claim, owner_alive=owner_alive, adopt=ctx.declared.adopt, migrates=ctx.declared.migrates
         )
         if judgement.verdict is Verdict.MIGRATABLE:
-            await self._migrate(ctx, body)
+            if not await recover_migrated(ctx, name, self._request(body)):
+                await self._migrate(ctx, body)
             return
         await establish(ctx, name, judgement, self._request(body))
         self._drift_due[body.uid] = self._world.clock.seconds + DRIFT_SECONDS

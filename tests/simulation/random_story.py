@@ -22,6 +22,7 @@ from scalable_topics_operator.operations.requests import (
 from scalable_topics_operator.operations.subscriptions import SubscriptionWish
 from tests.simulation.explore import SimulationFailed
 from tests.simulation.faults import Fault, FaultKind, RandomFaults
+from tests.simulation.model_backend import OLD
 from tests.simulation.model_broker import ModelTopic
 from tests.simulation.model_store import TopicObject
 from tests.simulation.run import Run, check_end
@@ -32,24 +33,33 @@ _NAMES = ("declared", "second", "third")
 
 
 def tell_random(seed: int) -> World:
-    """Make up and run a story. Raises SimulationFailed, which says how to run it again."""
+    """Make up and run a story of a topic. Raises SimulationFailed, which says how to run it again."""
+    return _make_up("operations", seed, _declare)
+
+
+def tell_migration(seed: int) -> World:
+    """Make up and run a story of an ordinary topic that is migrated. Raises SimulationFailed."""
+    return _make_up("migrations", seed, _declare_migration)
+
+
+def _make_up(kind: str, seed: int, begin: Callable[[random.Random, World], None]) -> World:
     rng = random.Random(seed)
     run = Run(World())
     world = run.world
     try:
-        asyncio.run(_tell(rng, run))
+        asyncio.run(_tell(rng, run, begin))
     except BaseException as error:
         trace = "\n".join([*world.trace[-160:], *(f"   event {event}" for event in world.events[-10:])])
         raise SimulationFailed(
-            f"seed {seed}: {type(error).__name__}: {error}\nagain: make simulate STORY=operations:{seed}\n{trace}"
+            f"seed {seed}: {type(error).__name__}: {error}\nagain: make simulate STORY={kind}:{seed}\n{trace}"
         ) from error
     return world
 
 
-async def _tell(rng: random.Random, run: Run) -> None:
+async def _tell(rng: random.Random, run: Run, begin: Callable[[random.Random, World], None]) -> None:
     world = run.world
     world.plan = RandomFaults(rng, rate=rng.choice((0.01, 0.03, 0.1)), budget=rng.randrange(1, 9))
-    world.declare(replace(INTENT, initial_segments=rng.randrange(1, 5)))
+    begin(rng, world)
     await run.settle()
     for body in world.objects:
         if body.state.layout is not None:
@@ -62,6 +72,24 @@ async def _tell(rng: random.Random, run: Run) -> None:
         await run.settle()
     await run.calm()
     check_end(world)
+
+
+def _declare(rng: random.Random, world: World) -> None:
+    world.declare(replace(INTENT, initial_segments=rng.randrange(1, 5)))
+
+
+def _declare_migration(rng: random.Random, world: World) -> None:
+    """Somebody reads a part of it; where clients that do not know scalable topics are attached, it waits for them."""
+    world.make_ordinary(rng.choice((0, 1, 2, 3)))
+    for name in world.ordinary:
+        for subscription in rng.sample((*_NAMES, "found"), rng.randrange(3)):
+            world.broker.create_subscription(name, subscription, latest=rng.random() < 0.3)
+        for _ in range(rng.randrange(4)):
+            world.broker.produce(name)
+    if rng.random() < 0.3:
+        world.broker.attach(rng.choice(world.ordinary), f"{OLD}producer")
+    world.reading = {"found"} if rng.random() < 0.5 else set()
+    world.declare(replace(INTENT, initial_segments=1, migrates=True))
 
 
 def _body(world: World) -> TopicObject:
@@ -175,7 +203,7 @@ def _wait(rng: random.Random, world: World) -> None:
 
 def _terminate(rng: random.Random, world: World) -> None:
     topics = world.active_topics()
-    if topics:
+    if topics and world.layout is not None:
         world.terminate(rng.choice(topics).name)
 
 
@@ -214,7 +242,8 @@ def _lose_topic(rng: random.Random, world: World) -> None:
 
 
 def _lose_claim(rng: random.Random, world: World) -> None:
-    world.drop(_body(world).topic.persistent)
+    if world.layout is not None:
+        world.drop(_body(world).topic.persistent)
 
 
 def _hand_over(rng: random.Random, world: World) -> None:
@@ -227,7 +256,8 @@ def _hand_over(rng: random.Random, world: World) -> None:
         for topic in world.segment_topics():
             for cursor in topic.cursors.values():
                 cursor.consumers = 0
-    world.declare(replace(INTENT, initial_segments=rng.randrange(1, 4)), installation=HOME)
+    intent = replace(INTENT, initial_segments=rng.randrange(1, 4), migrates=body.intent.migrates)
+    world.declare(intent, installation=HOME)
 
 
 _ACTS: tuple[Callable[[random.Random, World], None], ...] = (

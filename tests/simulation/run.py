@@ -6,16 +6,23 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from scalable_topics.layout import LayoutError, classic_segment_name, layout_topic_name, parse_classic_segment_name
+from scalable_topics.layout import (
+    LayoutError,
+    SegmentLayout,
+    classic_segment_name,
+    layout_topic_name,
+    parse_classic_segment_name,
+)
 from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable, NotYet
 from scalable_topics_operator.operations.layout_message import content_of
 from scalable_topics_operator.operations.protocols import Position
-from scalable_topics_operator.operations.rebuild import Witness, rebuild
+from scalable_topics_operator.operations.rebuild import Witness, legacy_record, rebuild
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 from tests.simulation.auditor import Violation, message_of, tiling_problem
 from tests.simulation.faults import Crash, NoFaults
+from tests.simulation.model_backend import OLD
 from tests.simulation.model_store import TopicObject
 from tests.simulation.operator_process import DRIFT_SECONDS, OperatorProcess
 from tests.simulation.world import TOPIC, World
@@ -61,11 +68,15 @@ class Run:
         self._raise_violation()
 
     async def calm(self) -> None:
-        """Let everything under way arrive, and every periodic check run, with nothing going wrong any more."""
+        """Let everything under way arrive, and every periodic check run, with nothing going wrong any more. Clients
+        that do not know scalable topics leave.
+        """
         self.world.plan = NoFaults()
         self.world.land(at_the_end=True)
         await self._let_deposed_end()
         self.world.trace.append("-- no faults from here on")
+        for topic in self.world.broker.topics.values():
+            topic.producers = {name for name in topic.producers if not name.startswith(OLD)}
         for _ in range(_CALM_ROUNDS):
             before = self.world.pulse()
             self.world.clock.advance(DRIFT_SECONDS + 1)
@@ -172,11 +183,12 @@ def _waits_for_a_person(world: World, body: TopicObject) -> bool:
     taken = "was taken over" in body.standing and _claimed_by_the_dead(world)
     twice_told = world.auditor.losses > 1 or (bool(world.auditor.dropped) and len(world.objects) > 1)
     rivals = twice_told and any(why in body.standing for why in ("both replace", "are both first"))
-    return bool(body.standing) and (holed or taken or rivals or in_the_way)
+    nothing = "to migrate; create it" in body.standing and TOPIC.persistent not in world.broker.topics
+    return bool(body.standing) and (nothing or holed or taken or rivals or in_the_way)
 
 
 def _claimed_by_the_dead(world: World) -> bool:
-    claimed = world.broker.topics.get(TOPIC.persistent)
+    claimed = world.broker.partitioned.get(TOPIC.persistent) or world.broker.topics.get(TOPIC.persistent)
     if claimed is None or claimed.claim is None or claimed.claim.released:
         return False
     return any(body.gone and body.uid == claimed.claim.resource_uid for body in world.objects)
@@ -191,11 +203,13 @@ def _check_record(world: World, body: TopicObject) -> None:
     _require(not body.operations, f"SegmentOperations never ended: {body.operations}")
     _require(not state.deleting, f"still to be deleted: {state.deleting}")
     _require(not tiling_problem(layout), tiling_problem(layout))
-    claim = world.broker.topics.get(TOPIC.persistent)
+    claim = world.broker.partitioned.get(TOPIC.persistent) or world.broker.topics.get(TOPIC.persistent)
     _require(
-        claim is not None and claim.terminated and claim.claim is not None and claim.claim.resource_uid == body.uid,
-        f"the claim is {claim}",
+        claim is not None and claim.claim is not None and claim.claim.resource_uid == body.uid, f"the claim is {claim}"
     )
+    for name in world.ordinary or [TOPIC.persistent]:
+        found = world.broker.topics.get(name)
+        _require(found is not None and found.terminated, f"{name} takes writes")
     phases = {name: entry.phase for name, entry in state.subscriptions.items()}
     waiting = frozenset(name for name, phase in phases.items() if phase is SubscriptionPhase.DELETING)
     kept = {name for name, entry in state.subscriptions.items() if entry.is_kept}
@@ -237,7 +251,9 @@ def _check_published(world: World, body: TopicObject) -> None:
     _require(
         content_of(found.messages[-1]) == expected, f"R20: published is {found.messages[-1]}, committed {expected}"
     )
-    _require(found.protected, "R20: the layout topic may be deleted by its broker when it is idle")
+    # Publishing makes a topic that a deposed process has just deleted, and nobody knows that it was gone.
+    remade = bool(world.ordinary) and world.auditor.deposed
+    _require(found.protected or remade, "R20: the layout topic may be deleted by its broker when it is idle")
 
 
 def _check_no_leak(world: World, body: TopicObject) -> None:
@@ -263,7 +279,7 @@ def check_rebuild(world: World, body: TopicObject) -> None:
     assert layout is not None
     if world.auditor.dropped or world.auditor.losses > 1:
         return
-    witnesses = witnesses_of(world)
+    witnesses = [*_legacy_witnesses(world, layout), *witnesses_of(world)]
     rebuilt = rebuild(witnesses)
     _require(rebuilt.layout is not None, f"R11: cannot be rebuilt: {rebuilt.problem}")
     _require(rebuilt.unfinished is None and not rebuilt.discard, f"R11: rebuilt differently: {rebuilt}")
@@ -283,6 +299,27 @@ def check_rebuild(world: World, body: TopicObject) -> None:
         world.auditor.losses > 0 or rebuilt.layout.next_segment_id >= layout.next_segment_id,
         f"R9: the next id was {layout.next_segment_id} and is rebuilt as {rebuilt.layout.next_segment_id}",
     )
+
+
+def _legacy_witnesses(world: World, layout: SegmentLayout) -> list[Witness]:
+    """What was migrated and is still in the layout, as whoever rebuilds it takes it to be."""
+    named = world.broker.partitioned.get(TOPIC.persistent) or world.broker.topics.get(TOPIC.persistent)
+    if named is None or named.claim is None or named.migrated_from is None:
+        return []
+    source, claim = named.migrated_from, named.claim
+    kept = [segment for segment in layout.sealed if segment.is_legacy]
+    found = ((segment.segment_id, world.broker.topics[world.name_of(segment)]) for segment in kept)
+    return [
+        Witness(
+            legacy_record(segment_id, source, claim),
+            topic.name,
+            topic.terminated,
+            topic.last_confirmed,
+            len(topic.entries),
+            is_legacy=True,
+        )
+        for segment_id, topic in found
+    ]
 
 
 def witnesses_of(world: World) -> Sequence[Witness]:

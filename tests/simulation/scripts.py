@@ -89,6 +89,34 @@ def _created(segments: int) -> Sequence[Act]:
     return create, use
 
 
+def _ordinary(partitions: int) -> Sequence[Act]:
+    """An ordinary topic in use, as `_created` has it."""
+
+    def make(world: World) -> None:
+        world.make_ordinary(partitions)
+        for name in world.ordinary:
+            topic = world.broker.topics[name]
+            topic.schemas = (SchemaVersion("STRING", ""),)
+            for _ in range(3):
+                world.broker.produce(name)
+            for subscription in ("found", "reader", "declared"):
+                world.broker.create_subscription(name, subscription, latest=False)
+            topic.cursors["reader"].durable = False
+        world.reading.add("found")
+
+    return (make,)
+
+
+def _migrate(world: World) -> None:
+    world.declare(replace(INTENT, initial_segments=1, migrates=True))
+
+
+def _migrate_and_let_go(world: World) -> None:
+    """Its object is deleted before the operator has looked at it, or in the middle of it."""
+    _migrate(world)
+    the_topic(world).deleting = True
+
+
 def note_later_fields(body: TopicObject) -> None:
     """As a later release would have left them (hazard A1-26008)."""
     layout = dict(body.status["layout"])
@@ -278,7 +306,8 @@ def _nothing_is_left(world: World) -> None:
 
 
 def _everything_was_kept(world: World) -> None:
-    assert sum(len(topic.entries) for topic in world.segment_topics()) >= 6
+    kept = [*world.segment_topics(), *(world.broker.topics[name] for name in world.ordinary)]
+    assert sum(len(topic.entries) for topic in kept) >= 6
 
 
 def _sealed(count: int) -> Act:
@@ -500,6 +529,22 @@ SCRIPTS = (
         (lambda world: (_split(0)(world), _delete(retain=True)(world), None)[-1], _declare_again),
         HALVES,
         _everything_was_kept,
+    ),
+    Script("migrate", _ordinary(2), (_migrate,), HALVES, _everything_was_kept),
+    Script("migrate what is not partitioned", _ordinary(0), (_migrate,), WHOLE),
+    Script(
+        "migrate and split",
+        (*_ordinary(2), _migrate),
+        (_split(2), _read_all, _wait(700), _wait(61)),
+        LEFT_SPLIT,
+        _sealed(0),
+        stride=2,
+    ),
+    Script(
+        "retain in the middle of a migration",
+        _ordinary(2),
+        (_migrate_and_let_go, _migrate),
+        HALVES,
     ),
     Script("adopt", _created(2), (_adopt,), HALVES, _everything_was_kept),
 )

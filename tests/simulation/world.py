@@ -17,7 +17,7 @@ from scalable_topics_operator.operations.errors import BackendError
 from scalable_topics_operator.operations.protocols import MessagePosition, Position
 from scalable_topics_operator.operations.requests import CursorRequest, PruneRequest, ReshapeRequest
 from tests.simulation.auditor import FOREIGN_FIELDS, Auditor
-from tests.simulation.clients import DEAF, ListeningProducer
+from tests.simulation.clients import DEAF, LISTENER, ListeningProducer
 from tests.simulation.faults import AT_THE_END, Call, Fault, FaultKind, FaultPlan, Nature, NoFaults
 from tests.simulation.line import Effect, Line
 from tests.simulation.model_broker import ModelBroker, ModelTopic
@@ -110,6 +110,7 @@ class World:
         self.broker.holding = self.holding
         self.sought: dict[str, int] = {}
         self.writing = True
+        self.ordinary: list[str] = []
         self.listener = ListeningProducer(self.broker, TOPIC, self.clock)
         self.auditor = Auditor(self.broker, self.objects, self.calls, _segment_topic, self.clock, foreign)
         self.broker.auditor = self.auditor
@@ -142,6 +143,10 @@ class World:
         )
         self.objects.append(body)
         return body
+
+    def make_ordinary(self, partitions: int) -> None:
+        """Somebody has an ordinary topic of that name."""
+        self.ordinary = self.broker.make_ordinary(TOPIC.persistent, partitions)
 
     def ask(self, body: TopicObject, wants: ReshapeRequest | PruneRequest | CursorRequest) -> str:
         """Create a SegmentOperation; answers its name."""
@@ -188,6 +193,7 @@ class World:
         """
         if self.writing and not any(body.deleting and not body.retain and not body.gone for body in self.objects):
             self.listener.step(turn)
+            self._use_ordinary(turn)
         for body in self.objects:
             layout = None if body.gone else body.state.layout
             if layout is None:
@@ -199,6 +205,19 @@ class World:
             for subscription in self.reading if turn % _READING_TURNS == 0 else ():
                 for segment in layout.segments.values():
                     self.broker.acknowledge(_segment_topic(body.topic, segment), subscription, _READING_TURNS)
+
+    def _use_ordinary(self, turn: int) -> None:
+        """Write to the ordinary topic, as long as it takes messages; who follows layouts does so until there is one."""
+        if not self.ordinary:
+            return
+        who = [DEAF] if self.listener.kept is not None else [DEAF, LISTENER]
+        for producer in who:
+            for name in self.ordinary:
+                self.broker.attach(name, producer)
+            self.broker.produce(self.ordinary[turn % len(self.ordinary)], producer)
+        for subscription in self.reading if turn % _READING_TURNS == 0 else ():
+            for name in self.ordinary:
+                self.broker.acknowledge(name, subscription, _READING_TURNS)
 
     def stop_writing(self) -> None:
         """Every producer leaves."""
@@ -247,13 +266,17 @@ class World:
         return [self.broker.topics[name] for name, found in parsed if found is not None and found[0] == TOPIC]
 
     def active_topics(self) -> list[ModelTopic]:
-        """Topics of the segments that take writes, in ring order."""
-        names = [
-            _segment_topic(body.topic, segment)
-            for body in self.objects
-            if not body.gone and body.state.layout
-            for segment in body.state.layout.active
-        ]
+        """Topics of the segments that take writes, in ring order; before a migration, those that are migrated."""
+        names = (
+            [*self.ordinary]
+            if self.layout is None
+            else [
+                _segment_topic(body.topic, segment)
+                for body in self.objects
+                if not body.gone and body.state.layout
+                for segment in body.state.layout.active
+            ]
+        )
         return [self.broker.topics[name] for name in names if name in self.broker.topics]
 
     @property

@@ -49,6 +49,7 @@ from scalable_topics_operator.operations.create import (
     establish,
     rebuild_if_migrated,
     rebuild_if_outdated,
+    recover_migrated,
     require_claim,
 )
 from scalable_topics_operator.operations.drift import repair_drift
@@ -225,6 +226,8 @@ class TopicReconciler:
                 await rebuild_if_migrated(work.ctx, operation, operation.migration, work.request)
             return
         name = await work.ctx.backend.read_name(work.topic)
+        if name.exists and name.claim is None and await recover_migrated(work.ctx, name, work.request):
+            return
         await self._migrations.answer(work, name)
         if work.store.state.operation is not operation:
             return

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from scalable_topics.layout import CreatedBy, HashRange, Segment, SegmentLayout, incarnation_of, planned_initial
+from scalable_topics.layout import CreatedBy, Segment, SegmentLayout, incarnation_of, planned_initial
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.claims import Judgement, Verdict, why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
@@ -31,10 +31,23 @@ from scalable_topics_operator.operations.journal import (
     new_operation_id,
     operation_segments,
 )
-from scalable_topics_operator.operations.migrate import no_such_topic, undo_migration
+from scalable_topics_operator.operations.migrate import (
+    begin_again_sealed,
+    no_such_topic,
+    open_migration,
+    undo_migration,
+)
 from scalable_topics_operator.operations.migrated_from import MigratedFrom, Migration
-from scalable_topics_operator.operations.protocols import FoundSegment, NameState, SegmentRecord
-from scalable_topics_operator.operations.rebuild import Rebuilt, Witness, next_unused_id, outdated, rebuild
+from scalable_topics_operator.operations.protocols import FoundSegment, NameState
+from scalable_topics_operator.operations.rebuild import (
+    ID_GAP,
+    Rebuilt,
+    Witness,
+    legacy_record,
+    next_unused_id,
+    outdated,
+    rebuild,
+)
 from scalable_topics_operator.operations.reshape import create_children
 from scalable_topics_operator.operations.seal import seal_segment
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
@@ -104,8 +117,31 @@ async def _recover(ctx: OperationContext, name: NameState, request: Request) -> 
         await _create(ctx, request)
         return
     # A migration that never came to its seal, and whose journal is lost: the old topic is what it was.
-    await undo_migration(ctx)
-    raise BackendUnavailable(f"{ctx.topic}: a migration that did not come to its seal was undone")
+    survey = await ctx.backend.survey(ctx.topic) if ctx.declared.migrates else None
+    if survey is None:
+        await undo_migration(ctx)
+        raise BackendUnavailable(f"{ctx.topic}: a migration that did not come to its seal was undone")
+    await open_migration(ctx, survey, request, force=False, skipped_ids=ID_GAP)
+
+
+async def recover_migrated(ctx: OperationContext, name: NameState, request: Request) -> bool:
+    """Take a migrated topic back whose status is lost, and whose old topic lost its claim (R1, R11).
+
+    To be asked where an ordinary topic has the name; answers whether it was such a one.
+    """
+    witnesses = await _witnesses(ctx, await ctx.backend.list_segments(ctx.topic))
+    ours = [
+        one
+        for one in witnesses
+        if one.record.created_by == CreatedBy.MIGRATE.value
+        and (one.record.claim.installation_id, one.record.claim.kubernetes_uid)
+        == (ctx.claim.installation_id, ctx.claim.kubernetes_uid)
+    ]
+    source = MigratedFrom(name.partitions, ctx.clock.now_ms())
+    if not ours or not any(one.terminated for one in await _legacy_witnesses(ctx, source)):
+        return False
+    await ctx.backend.take_over(ctx.topic, ctx.claim, source)
+    return await _rebuild(ctx, replace(name, claim=ctx.claim, migrated_from=source), request)
 
 
 async def _drop_journal(ctx: OperationContext) -> None:
@@ -289,10 +325,10 @@ async def _rebuild(ctx: OperationContext, name: NameState, request: Request) -> 
     Raises NameRefused when the segments contradict each other.
     """
     witnesses = await _witnesses(ctx, await ctx.backend.list_segments(ctx.topic))
+    legacy = await _legacy_witnesses(ctx, name.migrated_from) if name.migrated_from is not None else []
+    witnesses = [*legacy, *witnesses]
     if not witnesses or _is_creating(ctx.store.state.operation, witnesses):
         return False
-    if name.migrated_from is not None:
-        witnesses = [*await _legacy_witnesses(ctx, name.migrated_from), *witnesses]
     rebuilt = rebuild(witnesses)
     if rebuilt.problem:
         raise NameRefused("CannotRebuild", rebuilt.problem)
@@ -300,7 +336,13 @@ async def _rebuild(ctx: OperationContext, name: NameState, request: Request) -> 
         # What a creation left behind is empty; drift repair sweeps it once other ids are in use (R9).
         return False
     if rebuilt.layout.is_synthetic and rebuilt.unfinished is None:
-        await concurrently(ctx.backend.delete_segment(topic, force=True) for topic in rebuilt.discard)
+        if name.migrated_from is not None and any(witness.terminated for witness in legacy):
+            first_id = rebuilt.layout.next_segment_id
+            await begin_again_sealed(ctx, name.migrated_from, request, first_child_id=first_id)
+            return True
+        if not ctx.declared.migrates:
+            await concurrently(ctx.backend.delete_segment(topic, force=True) for topic in rebuilt.discard)
+        # Else they keep their ids from being given out again (R9), until drift repair sweeps them.
         return False
     await concurrently(_carry_over(ctx, topic, missing) for topic, missing in rebuilt.carry_over.items())
     await ctx.store.commit(_rebuilt_state(ctx, rebuilt, rebuilt.layout, name.migrated_from, request))
@@ -377,20 +419,7 @@ async def _legacy_witnesses(ctx: OperationContext, source: MigratedFrom) -> list
             look = await ctx.backend.look(topic)
         except TopicMissing:
             return None
-        record = SegmentRecord(
-            segment_id=segment_id,
-            hash_range=HashRange.full(),
-            parent_ids=(),
-            buckets=1,
-            merge_depth=0,
-            created_at_epoch=0,
-            created_at_ms=0,
-            created_by=CreatedBy.MIGRATE.value,
-            operation_id=f"legacy-{segment_id}",
-            sibling_ids=(segment_id,),
-            next_segment_id=source.topic_count,
-            claim=ctx.claim,
-        )
+        record = legacy_record(segment_id, source, ctx.claim)
         return Witness(record, topic, look.terminated, look.last_confirmed, look.entries, look.counting, is_legacy=True)
 
     found = await concurrently(witness(number, topic) for number, topic in enumerate(source.topics(ctx.topic)))

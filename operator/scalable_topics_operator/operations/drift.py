@@ -126,6 +126,9 @@ async def _mend_claim(ctx: OperationContext) -> NameState:
         or await ctx.backend.topic_properties(ctx.topic) != ctx.intent.properties
     ):
         await ctx.backend.rewrite_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
+    source = ctx.store.state.migrated_from
+    if name.exists and source is not None and name.migrated_from != source:
+        await ctx.backend.take_over(ctx.topic, ctx.claim, source)
     return name
 
 

@@ -29,7 +29,9 @@ from scalable_topics_operator.operations.protocols import Claim
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 
 
-async def open_migration(ctx: OperationContext, survey: LegacySurvey, request: Request, *, force: bool) -> None:
+async def open_migration(
+    ctx: OperationContext, survey: LegacySurvey, request: Request, *, force: bool, skipped_ids: int = 0
+) -> None:
     """Journal a migration of what was surveyed and found fit (R8).
 
     Args:
@@ -37,6 +39,7 @@ async def open_migration(ctx: OperationContext, survey: LegacySurvey, request: R
         survey: what there is under its name.
         request: who asked.
         force: whether clients that do not know scalable topics are cut off.
+        skipped_ids: how many ids are left out, where attempts may have used some of which nothing tells (R9).
     """
     source = MigratedFrom(
         survey.partitions,
@@ -45,7 +48,7 @@ async def open_migration(ctx: OperationContext, survey: LegacySurvey, request: R
         policies=survey.policies,
         kinds=survey.kinds,
     )
-    first_id = await _first_child_id(ctx, source.topic_count)
+    first_id = await _first_child_id(ctx, source.topic_count) + skipped_ids
     children = planned_initial(source.topic_count, bucket_budget=ctx.declared.bucket_budget, first_id=first_id)
     # A subscription that is being deleted does not survive the migration (R16).
     wanted = (frozenset(ctx.subscriptions) | frozenset(survey.backlogs)) - ctx.store.state.not_discovered
@@ -80,6 +83,32 @@ async def begin_migration(ctx: OperationContext, migration: Migration) -> None:
         await ctx.backend.take_over(ctx.topic, ctx.claim, migration.source)
     except TopicMissing:
         raise no_such_topic(ctx.topic) from None
+
+
+async def begin_again_sealed(
+    ctx: OperationContext, source: MigratedFrom, request: Request, *, first_child_id: int
+) -> None:
+    """Journal a migration whose old topics are sealed and whose segments are gone, past its point of no return (R8)."""
+    children = planned_initial(source.topic_count, bucket_budget=ctx.declared.bucket_budget, first_id=first_child_id)
+    operation = Operation(
+        id=new_operation_id(),
+        kind=OperationKind.MIGRATE,
+        step=Step.SEALING,
+        term=ctx.term,
+        parents=tuple(range(source.topic_count)),
+        children=children,
+        subscriptions=tuple(sorted(ctx.subscriptions)),
+        started_at=ctx.timestamp(),
+        request=request,
+        next_segment_id=first_child_id + len(children),
+        migration=Migration(source, force=True),
+    )
+    incarnation = incarnation_of(ctx.claim.resource_uid, ctx.clock.now_ms())
+    await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=incarnation))
+    await ctx.report(
+        "SegmentLost",
+        f"{ctx.topic} was migrated, and the segments that took over are gone with what they held; they are made again",
+    )
 
 
 async def check_migration(ctx: OperationContext, migration: Migration) -> None:

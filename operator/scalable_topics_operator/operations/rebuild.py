@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 from scalable_topics.layout import (
     CreatedBy,
+    HashRange,
     LayoutError,
     PlannedSegment,
     Segment,
     SegmentLayout,
     SegmentState,
 )
-from scalable_topics_operator.operations.protocols import Position, SegmentRecord
+from scalable_topics_operator.operations.migrated_from import MigratedFrom
+from scalable_topics_operator.operations.protocols import Claim, Position, SegmentRecord
 
 ID_GAP = 1024
 """Ids skipped by a rebuilt layout: operations rolled back before the loss used ids that no segment tells of (R9)."""
@@ -128,6 +130,24 @@ def rebuild(witnesses: Sequence[Witness]) -> Rebuilt:
         unfinished=_unfinished(reading.unfinished[0]) if reading.unfinished else None,
         carry_over={} if reading.unfinished else _carry_over(reading, layout),
         discard=tuple(reading.discarded),
+    )
+
+
+def legacy_record(segment_id: int, source: MigratedFrom, claim: Claim) -> SegmentRecord:
+    """What a topic that was migrated would say of itself, if it carried a record."""
+    return SegmentRecord(
+        segment_id=segment_id,
+        hash_range=HashRange.full(),
+        parent_ids=(),
+        buckets=1,
+        merge_depth=0,
+        created_at_epoch=0,
+        created_at_ms=0,
+        created_by=CreatedBy.MIGRATE.value,
+        operation_id=f"legacy-{segment_id}",
+        sibling_ids=(segment_id,),
+        next_segment_id=source.topic_count,
+        claim=claim,
     )
 
 
