@@ -104,8 +104,9 @@ class Auditor:
         self._journaled.clear()
         self.pruned.clear()
         self.losses += 2 if restored else 1
-        if self._broker.was_ordinary:
-            # A migration that was called off leaves nothing behind that tells of its ids and announcements.
+        if restored or self._broker.was_ordinary:
+            # Who tells clients of a restored record reads what they were told last, as long as nobody deletes that, too;
+            # and a migration that was called off leaves nothing behind that tells of its ids and announcements.
             self._newest.clear()
         if self.losses > 1 or self._broker.was_ordinary:
             self._made = {
@@ -357,9 +358,9 @@ class Auditor:
         assert layout is not None
         if body.deleting:
             return
-        if self.dropped and len(self._objects) > 1:
-            # Producers of a topic that was deleted write to whatever has the name of its segments; drift repair
-            # reports what it finds there.
+        if self.dropped and (len(self._objects) > 1 or self.losses > 1):
+            # Producers of a topic that was deleted, or of a record that was restored, write to whatever has the name of
+            # its segments; drift repair reports what it finds there.
             return
         recorded = {self._topic_of(body.topic, segment) for segment in layout.segments.values()}
         children = {child.segment_id for child in after.operation.children} if after.operation else set()

@@ -16,6 +16,11 @@ KEPT: Mapping[str, str] = {
     "replicas:505": "a replica that leaves said that it led what others had taken already",
     "replicas:1420": "a deadline that was rounded two ways had a subscription looked at again and again at one moment",
     "replicas:2750": "a late look at a Lease took it over as it was deleted, though another had taken it in between",
+    "replicas:6395": "a late renewal made a deleted Lease anew, and who had slept since took the shard by it",
+    "replicas:9400": "one that did not know the topic yet coordinated its subscription, and counted a grace by that",
+    "replicas:2540": "a coordinator came back at once, for ever, for a grace that was over while nobody is removed",
+    "replicas:16725": "a consumer that had come back for a moment was removed when the grace before was over",
+    "consumers:19930": "a deposed coordinator did not know of its successor, who had only taken in a consumer",
     "consumers:900": "the model's consumers heard what was sent over a connection that they had no more",
 }
 """By story, what it found. Replaying one is cheap; what it tells changes when kinds of faults are added."""

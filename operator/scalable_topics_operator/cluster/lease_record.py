@@ -88,8 +88,8 @@ class LeaseRecord:
     def body(self, namespace: str, *, acquired: bool) -> Body:
         """The object to write, now; `acquired` if the holder is a new one.
 
-        A write that replaces a Lease makes one that is gone anew (measured). Its holder may have it back so, in its
-        term; who takes it over names the object, for another may have held it since it was seen, and may still.
+        A write that replaces a Lease makes one that is gone anew (measured), unless it names the object: another may
+        have held it since it was seen, and may still.
         """
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec: Body = {
@@ -110,6 +110,5 @@ class LeaseRecord:
             metadata["annotations"][GATEWAY_ANNOTATION] = self.gateway
         if self.version:
             metadata["resourceVersion"] = self.version
-        if self.version and acquired:
             metadata["uid"] = self.uid
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}

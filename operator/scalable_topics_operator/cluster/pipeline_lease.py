@@ -106,7 +106,7 @@ class PipelineLease:
             if not self._may_take(sent_seconds):
                 self._renewed_seconds = None
                 return
-            # Naming the object keeps one that is deleted right now from being made anew (see LeaseRecord.body).
+            # A write that names no object would make one anew that is deleted right now.
             named = {key: found["metadata"][key] for key in ("resourceVersion", "uid")}
             written = await self._kube.replace(LEASES, self._namespace, self._body(self._identity, named))
         self._note(written, sent_seconds)

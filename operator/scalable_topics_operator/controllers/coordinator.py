@@ -175,9 +175,9 @@ class Coordinator:
             group = group.start_again()
         for change in room.said[:said]:
             group = change(group)
-        room.watch(group, self._monotonic())
+        self._watch(turn, room, group)
         layout = turn.situation.layout
-        if layout is not None and turn.situation.phase in (Phase.ACTIVE, Phase.SEEKING):
+        if layout is not None and turn.removes:
             group, removed = await self._moved_on(turn, room, group, layout)
         status = write_group(
             turn.status,
@@ -198,7 +198,7 @@ class Coordinator:
                 room.wrote_at = self._monotonic()
             self._metrics.consumers_removed.inc(removed)
         del room.said[:said]
-        room.watch(group, self._monotonic())
+        self._watch(turn, room, group)
         self._counts.set(turn.topic_key, turn.subscription, len(group.members))
         all_told = True
         if turn.situation.phase is Phase.DELETING:
@@ -209,6 +209,15 @@ class Coordinator:
             room.refuse_all(503, turn.situation.standing.message, final=False)
         await self._after(turn, room)
         return self._next_look(turn, room, group, all_told=all_told)
+
+    def _watch(self, turn: _Turn, room: Room, group: Group) -> None:
+        """Grace runs while somebody may be removed. A replica that does not know the topic yet takes a subscription for
+        one of another shard, which it may lead; once it leads this one, everybody has a whole grace (R7).
+        """
+        if turn.removes:
+            room.watch(group, self._monotonic())
+        else:
+            room.away.clear()
 
     async def _moved_on(self, turn: _Turn, room: Room, group: Group, layout: SegmentLayout) -> tuple[Group, int]:
         """The group after all that follows from what its segments' brokers show, and how many were removed from it."""
@@ -309,8 +318,10 @@ class Coordinator:
 
     def _next_look(self, turn: _Turn, room: Room, group: Group, *, all_told: bool) -> float | None:
         times = [] if all_told else [self._monotonic() + _LOOK_SECONDS]
-        times += [] if (next_time := room.next_time()) is None else [next_time]
         layout = turn.situation.layout
+        if (next_time := room.next_time()) is not None:
+            # While nobody is removed, what is over is nothing to come back for at once.
+            times.append(next_time if turn.removes else max(next_time, self._monotonic() + _LOOK_SECONDS))
         is_read = turn.situation.phase is Phase.ACTIVE and bool(group.members)
         if layout is not None and is_read and sealed_and_read(group, layout):
             times.append(room.look_at)
@@ -338,6 +349,11 @@ class _Turn:
     body: Body
     situation: Situation
     term: int
+
+    @property
+    def removes(self) -> bool:
+        """Whether consumers that stay away are removed."""
+        return self.situation.layout is not None and self.situation.phase in (Phase.ACTIVE, Phase.SEEKING)
 
     @property
     def status(self) -> Mapping[str, Any]:

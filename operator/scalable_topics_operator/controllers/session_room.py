@@ -116,6 +116,8 @@ class Room:
         if present is not None:
             is_same = present.registration.incarnation == registration.incarnation
             present.outlet.refuse(409, REPLACED, final=not is_same)
+        # Though it may be gone again before anybody looks: its grace begins anew then.
+        self.away.pop(name, None)
         session = self.sessions[name] = Session(registration, outlet)
         self.said.append(lambda group: group.join(name, registration.incarnation, registration.holds, now))
         self.look_soon()

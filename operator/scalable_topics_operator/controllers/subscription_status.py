@@ -108,7 +108,8 @@ def write_group(
         group: the consumers.
         phase: where the subscription stands.
         standing: the same for people.
-        term: leadership term; written where an assignment is, and never per failover (R5, R21).
+        term: leadership term; written with everything else, so that whoever led before knows by any write that it does
+            not any more, and never for a failover alone (R5, R21).
         generation: of the spec.
         now: RFC 3339.
     """
@@ -123,14 +124,13 @@ def write_group(
         if value:
             status[name] = value
     if group.version != read_group(before).version:
-        status["term"] = term
         status["version"] = {
             "term": group.version.term,
             "epoch": group.version.epoch,
             "counter": group.version.counter,
         }
     status["conditions"] = apply_standing(status.get("conditions", ()), standing, generation=generation, now=now)
-    return status
+    return status if status == before else {**status, "term": term}
 
 
 def _member_json(member: Member) -> dict[str, Any]:

@@ -60,6 +60,7 @@ class FleetConsumer:
         self._wanted: set[int] = set()
         self._said: set[int] = set()
         self._was_registered = False
+        self._served_seconds = 0.0
         self.is_final = False
 
     def heard(self, frame: Mapping[str, Any]) -> None:
@@ -71,7 +72,9 @@ class FleetConsumer:
         self._is_confirmed = False
         if self.connection is not None:
             self.connection = None
-            self.away_since_seconds = self._group.world.loop.time()
+            is_served = self._leader is not None and not self._leader.is_dead and self._leader.leads(self._group.key)
+            # One that slept has told nobody that it was there.
+            self.away_since_seconds = self._group.world.loop.time() if is_served else self._served_seconds
 
     # What it does.
 
@@ -80,6 +83,8 @@ class FleetConsumer:
         if self._leader is not None and (self._leader.is_dead or not self._leader.leads(self._group.key)):
             # Its connection is closed with the process, or by one that does not lead any more.
             self.lose()
+        elif self.connection is not None:
+            self._served_seconds = self._group.world.loop.time()
         is_cut = self._group.world.loop.time() < self.cut_until_seconds
         if self.connection is not None or self.is_final or is_cut:
             return
@@ -92,6 +97,7 @@ class FleetConsumer:
             self.name, f"{self.name}-{self._lives}", resume=self._was_registered, holds=frozenset(self.holds)
         )
         self.connection, self._said = Connection(self), set()
+        self._served_seconds = self._group.world.loop.time()
         room = leader.coordinator.room(self._group.key)
         self._session = room.enter(registration, self.connection, recorded, timestamp_now())
         leader.wake(self._group.key)

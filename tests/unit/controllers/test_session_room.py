@@ -92,6 +92,18 @@ def test_one_that_comes_back_is_waited_for_no_more(subscription: Subscription) -
     assert subscription.room.expired(subscription.now) == []
 
 
+def test_r7_one_that_came_back_for_a_moment_has_a_whole_grace_again(subscription: Subscription) -> None:
+    """Though nobody has looked while it was there."""
+    session, _ = subscription.enter("a")
+    assert session is not None
+    subscription.room.lost(session, 0.0)
+    again = subscription.room.enter(Registration("a", "1", resume=True), Wire(), subscription.group, "")
+    assert again is not None
+    subscription.room.lost(again, GRACE_SECONDS - 1)
+    assert subscription.room.expired(GRACE_SECONDS) == []
+    assert subscription.room.expired(2 * GRACE_SECONDS - 1) == ["a"]
+
+
 def test_a_new_leader_gives_everybody_a_whole_grace(subscription: Subscription) -> None:
     session, _ = _entered(subscription, "a")
     subscription.room.lost(session, subscription.now)
