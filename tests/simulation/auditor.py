@@ -105,8 +105,8 @@ class Auditor:
         self.pruned.clear()
         self.losses += 2 if restored else 1
         if restored or self._broker.was_ordinary:
-            # Who tells clients of a restored record reads what they were told last, as long as nobody deletes that, too;
-            # and a migration that was called off leaves nothing behind that tells of its ids and announcements.
+            # Whoever tells clients of a restored record reads what they were told last, unless somebody deletes that,
+            # too; and a migration that was called off leaves nothing behind that tells of its ids and announcements.
             self._newest.clear()
         if self.losses > 1 or self._broker.was_ordinary:
             self._made = {
