@@ -29,6 +29,7 @@ _CONFLICT = 409
 _ARRIVAL_SECONDS = 150.0
 _DONE_SECONDS = 120.0
 _EVERY_SECONDS = 1.0
+_PARTITIONS = 2
 _INITIAL_SEGMENTS = {Kind.SPLIT: 1, Kind.REBUCKET: 1, Kind.ROLLBACK: 1, Kind.PRUNE: 1}
 _REQUESTS: dict[Kind, dict[str, Any]] = {
     Kind.SPLIT: {"kind": "Split", "segment": 0},
@@ -208,6 +209,9 @@ class Scenario:
         """Bring a topic to where the work can be asked for."""
         if self.kind is Kind.CREATE:
             return
+        if self.kind is Kind.MIGRATE:
+            await self._make_ordinary()
+            return
         await self.world.apply(self._topic_manifest())
         await self._until(TOPICS, self.name, is_ready, "is Ready")
         for segment in await self.world.segment_topics(self.name):
@@ -221,7 +225,7 @@ class Scenario:
     async def ask(self) -> None:
         """Ask for the work."""
         match self.kind:
-            case Kind.CREATE:
+            case Kind.CREATE | Kind.MIGRATE:
                 await self.world.apply(self._topic_manifest())
             case Kind.SUBSCRIBE:
                 await self.world.change(TOPICS, self.name, {"subscriptions": [{"name": DECLARED}, {"name": MORE}]})
@@ -240,6 +244,20 @@ class Scenario:
                 await self.world.apply(
                     manifests.operation(self.operation_name, self.name, request.pop("kind"), **request)
                 )
+
+    async def _make_ordinary(self) -> None:
+        """An ordinary topic of two partitions, of which nobody has read anything."""
+        name = self.world.topic_name(self.name).persistent
+        await self.world.pulsar.create_partitioned(name, _PARTITIONS)
+        with PulsarClient(self.bench.pulsar.service_url, self.bench.pulsar.superuser_token) as client:
+            for partition in self._partitions():
+                for subscription in (DECLARED, FOUND):
+                    await self.world.pulsar.create_subscription(partition, subscription)
+                await client.send(partition, *_MESSAGES)
+
+    def _partitions(self) -> list[str]:
+        name = self.world.topic_name(self.name).persistent
+        return [f"{name}-partition-{number}" for number in range(_PARTITIONS)]
 
     async def _first_messages(self) -> list[dict[str, int]]:
         """The position of the first message of each segment."""
@@ -287,6 +305,8 @@ class Scenario:
         self._check_ids()
         if self.kind in _REQUESTS:
             await self._check_operation(body)
+        if self.kind is Kind.MIGRATE:
+            await self._check_migrated(body)
         await self.world.delete(TOPICS, self.name)
 
     def steps_of(self, kind: Kind) -> list[Step]:
@@ -305,6 +325,8 @@ class Scenario:
             deletionPolicy="Delete" if self.kind is Kind.DELETE else "Retain",
         )
         manifest["spec"]["subscriptions"] = subscriptions
+        if self.kind is Kind.MIGRATE:
+            manifest["spec"]["migrateFrom"] = {"topic": manifest["spec"]["topic"]}
         return manifest
 
     async def _until(self, resource: Resource, name: str, holds: Callable[[Body], bool], what: str) -> Body:
@@ -351,6 +373,18 @@ class Scenario:
                 users[int(made[1])].add(record["operation"])
         assert users
         assert all(len(operations) == 1 for operations in users.values()), dict(users)
+
+    async def _check_migrated(self, topic: Body) -> None:
+        """Hazard B17: what was is sealed with all it held, and there is one set of segments that take writes."""
+        layout = await self.world.layout(self.name)
+        assert [segment.topic for segment in layout.sealed] == self._partitions()
+        assert [str(segment.hash_range) for segment in layout.active] == ["[0000, 7fff]", "[8000, ffff]"]
+        assert topic["status"]["migratedFrom"]["partitions"] == _PARTITIONS
+        for partition in self._partitions():
+            assert await self.world.pulsar.terminated(partition)
+            found = (await self.world.pulsar.stats(partition))["subscriptions"]
+            left = {name: found[name]["msgBacklog"] for name in (DECLARED, FOUND)}
+            assert left == dict.fromkeys((DECLARED, FOUND), len(_MESSAGES)), partition
 
     async def _check_operation(self, topic: dict[str, Any]) -> None:
         """Hazard C29: it was done once, under the ids that its journal had reserved, and nothing was done besides."""

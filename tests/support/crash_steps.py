@@ -29,6 +29,7 @@ class Kind(StrEnum):
     SPLIT = "split"
     MERGE = "merge"
     REBUCKET = "rebucket"
+    MIGRATE = "migrate"
     ROLLBACK = "rollback"
     PRUNE = "prune"
     SUBSCRIBE = "subscribe"
@@ -151,6 +152,13 @@ def _move(kind: str, rest: str) -> tuple[Step, ...]:
     )
 
 
+_LAYOUT_TOPIC = (
+    _pulsar("layout topic made", "PUT", "/{name}-layout$"),
+    _pulsar("layout topic protected", "POST", "/{name}-layout/inactiveTopicPolicies$"),
+    _pulsar("layout topic kept", "POST", "/{name}-layout/retention$"),
+    _pulsar("layout topic given its schema", "POST", "/{name}-layout/schema$"),
+)
+
 STEPS: Mapping[Kind, tuple[Step, ...]] = {
     Kind.CREATE: (
         _finalizer("finalizer added", r'"finalizers": \["'),
@@ -160,16 +168,30 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         _pulsar("claim protected", "POST", "/{name}/inactiveTopicPolicies$"),
         *_create_segments(2, cursors=2),
         _topic("layout committed", '"operation": null'),
-        _pulsar("layout topic made", "PUT", "/{name}-layout$"),
-        _pulsar("layout topic protected", "POST", "/{name}-layout/inactiveTopicPolicies$"),
-        _pulsar("layout topic kept", "POST", "/{name}-layout/retention$"),
-        _pulsar("layout topic given its schema", "POST", "/{name}-layout/schema$"),
+        *_LAYOUT_TOPIC,
         _published("layout published"),
         _topic("shown what is managed", '"managedPermissions"'),
     ),
     Kind.SPLIT: _reshape("Split", parents=1, children=2),
     Kind.MERGE: _reshape("Merge", parents=2, children=1),
     Kind.REBUCKET: _reshape("Rebucket", parents=1, children=1),
+    Kind.MIGRATE: (
+        _finalizer("finalizer added", r'"finalizers": \["'),
+        _topic("journal opened", '"kind": "Migrate", "step": "Creating"'),
+        _pulsar("claim made", "PUT", "/{name}/properties$"),
+        _pulsar("old topic protected", "POST", "/{name}/inactiveTopicPolicies$"),
+        _pulsar("partitions completed", "POST", "/{name}/createMissedPartitions$"),
+        *_create_segments(2, cursors=4),
+        _topic("seal announced", r'"operation": \{[^}]*"step": "Announcing"'),
+        *_LAYOUT_TOPIC,
+        _published("announcement published"),
+        _topic("point of no return", r'"operation": \{[^}]*"step": "Sealing"'),
+        _pulsar("first partition sealed", "POST", r"/{name}-partition-\d+/terminate$"),
+        _pulsar("last partition sealed", "POST", r"/{name}-partition-\d+/terminate$", 1),
+        _topic("layout committed", '"operation": null'),
+        _published("layout published", 1),
+        _topic("shown what is managed", '"managedPermissions"'),
+    ),
     Kind.ROLLBACK: (
         _topic("turning back", '"step": "RollingBack"'),
         _segment("first child deleted", "DELETE", "$"),
@@ -210,4 +232,5 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         _finalizer("finalizer removed", r'"finalizers": \[\]'),
     ),
 }
-"""The writes of each operation, on a topic of two segments (a split one: of one) with two subscriptions."""
+"""The writes of each operation, on a topic of two segments (a split one: of one) or partitions, with two
+subscriptions."""

@@ -62,6 +62,23 @@ async def test_work_survives_the_death_of_the_operator(
     await survive(bench, steps, death)
 
 
+async def test_a_migration_survives_the_death_of_the_operator(bench: ProxiedOperator) -> None:
+    """Hazard B17."""
+    chosen = (
+        "journal opened",
+        "claim made",
+        "last cursor made",
+        "announcement published",
+        "point of no return",
+        "first partition sealed",
+        "last partition sealed",
+        "layout committed",
+    )
+    steps = [(Kind.MIGRATE, step) for step in STEPS[Kind.MIGRATE] if step.name in chosen]
+    assert len(steps) == len(chosen)
+    await survive(bench, steps, Death.AFTER)
+
+
 async def test_a_roll_back_survives_the_death_of_the_operator(bench: ProxiedOperator) -> None:
     await survive(bench, [(Kind.ROLLBACK, step) for step in STEPS[Kind.ROLLBACK]], Death.AFTER)
 
