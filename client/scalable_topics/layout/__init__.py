@@ -22,6 +22,7 @@ from scalable_topics.layout.hash_range import LAST_HASH, RING_SIZE, HashRange
 from scalable_topics.layout.hashing import (
     bucket_hash,
     key_hash,
+    partition_of,
     route,
     route_among,
     routing_key,
@@ -93,6 +94,7 @@ __all__ = [
     "parse_classic_segment_name",
     "parse_incarnation",
     "parse_native_segment_name",
+    "partition_of",
     "planned_initial",
     "ranges_of",
     "route",

@@ -29,6 +29,11 @@ def bucket_hash(value: int) -> int:
     return value & 0xFFFF
 
 
+def partition_of(value: int, partitions: int) -> int:
+    """The partition that clients of an ordinary topic with so many (1 or more) choose for a `key_hash` (R25)."""
+    return (value & 0x7FFFFFFF) % partitions
+
+
 def routing_key(
     ordering_key: bytes | str | None, partition_key: bytes | str | None, *, base64_encoded: bool = False
 ) -> bytes | None:
@@ -61,7 +66,7 @@ def route(layout: SegmentLayout, value: int) -> Segment:
     ordinary partitioned topics do (R25); others by hash range.
     """
     if layout.is_synthetic:
-        return layout.active[_partition(value, len(layout.active))]
+        return layout.active[partition_of(value, len(layout.active))]
     return layout.find_active(segment_hash(value))
 
 
@@ -74,16 +79,12 @@ def route_among(segments: Iterable[Segment], value: int) -> Segment:
     active = [segment for segment in segments if segment.is_active]
     if is_synthetic(active):
         in_id_order = sorted(active, key=lambda segment: segment.segment_id)
-        return in_id_order[_partition(value, len(in_id_order))]
+        return in_id_order[partition_of(value, len(in_id_order))]
     wanted = segment_hash(value)
     for segment in active:
         if segment.hash_range.contains(wanted):
             return segment
     raise LayoutStateError(f"no active segment covers the hash {wanted:04x}")
-
-
-def _partition(value: int, partitions: int) -> int:
-    return (value & 0x7FFFFFFF) % partitions
 
 
 def _as_bytes(key: bytes | str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from scalable_topics.layout import MAX_BUCKETS, RING_SIZE, HashRange, LayoutError, SegmentState, parse_incarnation
@@ -15,6 +16,13 @@ SUPPORTED_VERSION = 1
 
 Settled = Mapping[int, Mapping[str, int]]
 """Of sealed segments: the last stored sequence id of each producer by its name, -1 for none."""
+
+
+class Routing(StrEnum):
+    """How a key finds its segment."""
+
+    RANGES = "Ranges"
+    MODULO = "Modulo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,8 @@ class LayoutMessage:
         segments: all segments of the layout by id.
         announcement: an announced seal, or None.
         settled: last stored sequence ids of sealed segments' producers.
+        routing: Ranges where the active segments tile the ring. Modulo where they are the ordinary topics behind a
+            topic that is not migrated yet, each with the whole ring (pip-475 "special segments").
     """
 
     topic: str
@@ -83,12 +93,13 @@ class LayoutMessage:
     segments: Mapping[int, FollowedSegment]
     announcement: Announcement | None = None
     settled: Settled = field(default_factory=dict)
+    routing: Routing = Routing.RANGES
 
     @property
     def active(self) -> tuple[FollowedSegment, ...]:
-        """The active segments in ring order."""
+        """The active segments in ring order, those with the whole ring by id."""
         found = [segment for segment in self.segments.values() if segment.is_active]
-        return tuple(sorted(found, key=lambda segment: segment.hash_range))
+        return tuple(sorted(found, key=lambda segment: (segment.hash_range, segment.segment_id)))
 
     def supersedes(self, other: LayoutMessage | None) -> bool:
         """Whether this message, later in the topic than `other`, is to be followed instead of it."""
@@ -102,16 +113,23 @@ class LayoutMessage:
         return rank > (other_counter, other.epoch, other.step, other.term)
 
     def changes_layout(self, other: LayoutMessage | None) -> bool:
-        """Whether this message, which supersedes `other`, tells of another layout and not just of an announcement."""
-        return other is None or (self.incarnation, self.epoch) != (other.incarnation, other.epoch)
+        """Whether this message, which supersedes `other`, tells of another layout and not just of an announcement.
+
+        A topic that is migrated keeps epoch 0 (pip-475 §2.4); only its routing becomes another one.
+        """
+        return other is None or self._layout_key != other._layout_key
+
+    @property
+    def _layout_key(self) -> tuple[str, int, Routing]:
+        return self.incarnation, self.epoch, self.routing
 
 
 def parse_layout_message(data: bytes | str) -> LayoutMessage:
     """Read a message.
 
     Raises:
-        LayoutMessageError: not JSON, a field is missing or wrong, the active segments do not tile the ring, or the
-            version is above 1.
+        LayoutMessageError: not JSON, a field is missing or wrong, the active segments do not tile the ring as their
+            routing needs it, or the version or the routing is of a later release.
     """
     try:
         body = as_object(json.loads(data), "a layout message")
@@ -138,12 +156,29 @@ def _message(body: Mapping[str, Any]) -> LayoutMessage:
         segments={segment.segment_id: segment for segment in segments},
         announcement=None if body.get("announcement") is None else _announcement(body["announcement"]),
         settled={} if body.get("settled") is None else _settled(body["settled"]),
+        routing=_routing(body),
     )
     parse_incarnation(message.incarnation)
     if len(message.segments) != len(segments):
         raise LayoutMessageError(f"the layout of {message.topic} names a segment twice")
-    _check_tiling(message)
+    if message.routing is Routing.MODULO:
+        _check_whole_rings(message)
+    else:
+        _check_tiling(message)
     return message
+
+
+def _routing(body: Mapping[str, Any]) -> Routing:
+    named = body.get("routing")
+    if named is None:
+        return Routing.RANGES
+    try:
+        return Routing(named)
+    except ValueError:
+        raise LayoutMessageError(
+            f"the layout of {body.get('topic')!r} routes by {named!r}, which this release of scalable-topics cannot; "
+            "upgrade it"
+        ) from None
 
 
 def _segment(value: object, where: str) -> FollowedSegment:
@@ -182,6 +217,17 @@ def _settled(value: object) -> Settled:
         names = as_object(producers, f"settled {segment_id}")
         settled[int(segment_id)] = {name: as_int(last, f"settled {name}") for name, last in names.items()}
     return settled
+
+
+def _check_whole_rings(message: LayoutMessage) -> None:
+    if not message.active:
+        raise LayoutMessageError(f"the layout of {message.topic} has no active segment")
+    for segment in message.active:
+        if segment.hash_range != HashRange.full():
+            raise LayoutMessageError(
+                f"{message.topic} is routed by modulo, but its segment {segment.segment_id} has the range "
+                f"{segment.hash_range} and not the whole ring"
+            )
 
 
 def _check_tiling(message: LayoutMessage) -> None:

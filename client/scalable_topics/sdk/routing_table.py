@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-from scalable_topics.layout import bucket_hash, equal_splits, segment_hash
-from scalable_topics.sdk.layout_message import FollowedSegment
+from scalable_topics.layout import bucket_hash, equal_splits, partition_of, segment_hash
+from scalable_topics.sdk.layout_message import FollowedSegment, Routing
 from scalable_topics.sdk.segment_lane import KEYLESS, LaneKey, SegmentLane
 
 
@@ -14,9 +14,10 @@ class RoutingTable:
     """Routes by segment and, where messages are batched, by entry bucket, so that no batch mixes buckets (pip-486).
 
     Args:
-        active: the active segments, in ring order.
+        active: the active segments, in ring order; with modulo routing in the order of their ids.
         per_bucket: whether each bucket has a lane of its own.
         lane: finds or makes the lane of a key.
+        routing: how a key finds its segment.
     """
 
     def __init__(
@@ -25,17 +26,22 @@ class RoutingTable:
         *,
         per_bucket: bool,
         lane: Callable[[LaneKey, FollowedSegment], SegmentLane],
+        routing: Routing = Routing.RANGES,
     ) -> None:
         self._active = active
         self._starts = [segment.hash_range.start for segment in active]
         self._splits = [equal_splits(segment.buckets if per_bucket else 1) for segment in active]
         self._lanes: list[list[SegmentLane | None]] = [[None] * (len(splits) + 1) for splits in self._splits]
         self._lane = lane
+        self._is_modulo = routing is Routing.MODULO
         self._next_keyless = 0
 
     def keyed(self, hash_value: int) -> SegmentLane:
         """The lane of a message whose routing key has this hash."""
-        index = bisect_right(self._starts, segment_hash(hash_value)) - 1
+        if self._is_modulo:
+            index = partition_of(hash_value, len(self._active))
+        else:
+            index = bisect_right(self._starts, segment_hash(hash_value)) - 1
         splits = self._splits[index]
         bucket = bisect_right(splits, bucket_hash(hash_value)) if splits else 0
         found = self._lanes[index][bucket]

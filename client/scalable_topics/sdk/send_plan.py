@@ -221,7 +221,7 @@ class SendPlan:
                 self._close(lane)
         self._coming = {}
         self._lanes = kept
-        self._table = RoutingTable(active, per_bucket=self._per_bucket, lane=self._lane)
+        self._table = RoutingTable(active, per_bucket=self._per_bucket, lane=self._lane, routing=message.routing)
         loose = self._settle_draining(message)
         for lane in gone:
             loose += lane.empty_queue()

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalable_topics.layout import Segment, SegmentChange, SegmentLayout, TopicName, classic_segment_name
+from scalable_topics.layout import (
+    Segment,
+    SegmentChange,
+    SegmentLayout,
+    TopicName,
+    classic_segment_name,
+    synthetic_layout,
+)
 from scalable_topics.sdk.effects import (
     CloseProducer,
     FlushProducer,
@@ -20,9 +27,10 @@ from scalable_topics.sdk.effects import (
     Stored,
     Undecidable,
 )
-from scalable_topics.sdk.layout_message import Announcement, FollowedSegment, LayoutMessage
+from scalable_topics.sdk.layout_message import Announcement, FollowedSegment, LayoutMessage, Routing
 from scalable_topics.sdk.segment_lane import SegmentLane, Send
 from scalable_topics.sdk.send_plan import SendPlan
+from tests.support.planned_migration import PlannedMigration, plan_migration
 
 TOPIC = TopicName.parse("tests/sdk/orders")
 HOLD_SECONDS = 10.0
@@ -68,11 +76,19 @@ class SimulatedSegments:
         segments: how many the topic starts with.
         bucket_budget: entry buckets of all of them.
         per_bucket: whether the producer batches.
+        partitions: the topic is an ordinary one with so many, 0 where it is not partitioned; None for a scalable one.
     """
 
-    def __init__(self, *, segments: int = 1, bucket_budget: int = 1, per_bucket: bool = True) -> None:
-        self.layout = SegmentLayout.initial(segments, bucket_budget=bucket_budget)
-        self.change: SegmentChange | None = None
+    def __init__(
+        self, *, segments: int = 1, bucket_budget: int = 1, per_bucket: bool = True, partitions: int | None = None
+    ) -> None:
+        if partitions is None:
+            self.layout = SegmentLayout.initial(segments, bucket_budget=bucket_budget)
+        else:
+            self.layout = synthetic_layout(TOPIC, partitions)
+            self.migration = plan_migration(TOPIC, partitions, bucket_budget=bucket_budget)
+        self.change: SegmentChange | PlannedMigration | None = None
+        self.called_off = 0
         self.is_announced = False
         self.now = 0.0
         self.step = 0
@@ -106,8 +122,13 @@ class SimulatedSegments:
     # The leader
 
     def publish(self, announced: bool = False) -> None:
-        """Publish the layout, and the change under way if it is announced."""
+        """Publish the layout, and the change under way if it is announced. That of an ordinary topic is what the client
+        finds itself, unless its migration is announced.
+        """
         self.step += 1
+        is_found = self.layout.is_synthetic and not announced
+        incarnation = f"found.{self.called_off}" if is_found else "uid.0"
+        routing = Routing.MODULO if self.layout.is_synthetic else Routing.RANGES
         announcement = None
         if announced and self.change is not None:
             children = tuple(
@@ -116,15 +137,18 @@ class SimulatedSegments:
             announcement = Announcement("operation", self.change.parent_ids, children, HOLD_SECONDS)
         segments = {segment_id: self._followed(segment) for segment_id, segment in self.layout.segments.items()}
         settled = {segment_id: dict(names) for segment_id, names in self.settled.items() if segment_id in segments}
-        message = LayoutMessage(str(TOPIC), "uid.0", self.layout.epoch, self.step, 1, segments, announcement, settled)
+        message = LayoutMessage(
+            str(TOPIC), incarnation, self.layout.epoch, self.step, 1, segments, announcement, settled, routing
+        )
         assert message.supersedes(self.plan.layout)
         self.plan.follow(message, self.now)
         self.act()
 
-    def plan_change(self, change: SegmentChange) -> None:
+    def plan_change(self, change: SegmentChange | PlannedMigration) -> None:
         """Begin a change."""
         self.change = change
-        self.layout = self.layout.reserve(change)
+        if isinstance(change, SegmentChange):
+            self.layout = self.layout.reserve(change)
 
     def announce(self) -> None:
         """Announce the change."""
@@ -134,6 +158,7 @@ class SimulatedSegments:
     def call_off(self) -> None:
         """Give the change up."""
         self.change, self.is_announced = None, False
+        self.called_off += 1
         self.publish()
 
     def terminate(self, segment_id: int) -> None:
@@ -156,7 +181,10 @@ class SimulatedSegments:
                     for producer in self.producers
                     if producer.topic == topic and producer.is_attached
                 }
-        self.layout = self.layout.apply(self.change, now_ms=0)
+        if isinstance(self.change, PlannedMigration):
+            self.layout = self.change.after
+        else:
+            self.layout = self.layout.apply(self.change, now_ms=0)
         self.change, self.is_announced = None, False
         self.publish()
 
@@ -332,7 +360,7 @@ class SimulatedSegments:
         return self.names[-1]
 
     def _topic(self, segment: Segment) -> str:
-        return classic_segment_name(TOPIC, segment.hash_range, segment.segment_id)
+        return segment.topic or classic_segment_name(TOPIC, segment.hash_range, segment.segment_id)
 
     def _followed(self, segment: Segment) -> FollowedSegment:
         return FollowedSegment(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scalable_topics.sdk import LayoutMessageError
-from scalable_topics.sdk.layout_message import LayoutMessage, parse_layout_message
+from scalable_topics.sdk.layout_message import LayoutMessage, Routing, parse_layout_message
 from tests.unit.sdk.vectors import cases
 
 MESSAGES = cases("messages.json")
@@ -17,6 +17,7 @@ def test_valid_messages_are_read(case: dict[str, Any]) -> None:
     assert (message.epoch, message.step) == (case["epoch"], case["step"])
     assert [segment.segment_id for segment in message.active] == case["active"]
     assert {str(key): dict(value) for key, value in message.settled.items()} == case["settled"]
+    assert message.routing == case.get("routing", "Ranges")
     found = message.announcement
     told = case["announcement"]
     if told is None:
@@ -49,3 +50,10 @@ def test_a_step_alone_is_no_new_layout() -> None:
     assert LayoutMessage("t", "uid.1", message.epoch, 0, 1, {}).changes_layout(message)
     assert LayoutMessage("t", message.incarnation, message.epoch + 1, 0, 1, {}).changes_layout(message)
     assert message.changes_layout(None)
+
+
+def test_R25_another_routing_is_a_new_layout() -> None:
+    """A migrated topic has epoch 0, as it had before (pip-475 §2.4)."""
+    before = LayoutMessage("t", "uid.0", 0, 1001, 1, {}, routing=Routing.MODULO)
+    assert LayoutMessage("t", "uid.0", 0, 1002, 1, {}).changes_layout(before)
+    assert not LayoutMessage("t", "uid.0", 0, 1002, 1, {}, routing=Routing.MODULO).changes_layout(before)

@@ -4,9 +4,11 @@ import base64
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from scalable_topics.layout import HashRange, key_hash, routing_key
-from scalable_topics.sdk.layout_message import FollowedSegment
+from scalable_topics.layout import HashRange, TopicName, key_hash, route, routing_key, synthetic_layout
+from scalable_topics.sdk.layout_message import FollowedSegment, Routing
 from scalable_topics.sdk.routing_table import RoutingTable
 from scalable_topics.sdk.segment_lane import KEYLESS, LaneKey, SegmentLane
 from tests.unit.sdk.vectors import cases
@@ -30,7 +32,8 @@ def table(layout: str, *, per_bucket: bool = True) -> tuple[RoutingTable, Lanes]
         for segment in found["segments"]
     ]
     lanes = Lanes()
-    return RoutingTable(active, per_bucket=per_bucket, lane=lanes), lanes
+    routing = Routing(found.get("routing", "Ranges"))
+    return RoutingTable(active, per_bucket=per_bucket, lane=lanes, routing=routing), lanes
 
 
 @pytest.mark.parametrize("case", cases("routing.json", "keys"))
@@ -62,3 +65,11 @@ def test_keyless_messages_pass_over_what_is_held_up() -> None:
     for lane in lanes.made.values():
         lane.held = True
     assert routes.keyless().key.segment_id in range(4)
+
+
+@given(st.integers(0, 0xFFFF_FFFF), st.integers(0, 130))
+def test_R25_ordinary_topics_are_routed_as_the_layout_kernel_says(hash_value: int, partitions: int) -> None:
+    layout = synthetic_layout(TopicName.parse("t/n/x"), partitions)
+    active = [FollowedSegment(segment.segment_id, segment.hash_range, segment.topic or "") for segment in layout.active]
+    routes = RoutingTable(active, per_bucket=True, lane=Lanes(), routing=Routing.MODULO)
+    assert routes.keyed(hash_value).key == (route(layout, hash_value).segment_id, 0)

@@ -305,3 +305,44 @@ def test_R13_a_hold_seen_twice_counts_from_the_second_time() -> None:
     assert world.plan.hold_until == 19.0
     world.pass_time(0.5)
     assert world.plan.hold_until is None
+
+
+def test_R25_an_announced_migration_holds_every_key_and_keyless_messages_too() -> None:
+    world = SimulatedSegments(partitions=2)
+    sent = [world.send(hash_value) for hash_value in (0, 1, None)]
+    opened(world)
+    for producer in world.producers:
+        world.store(producer)
+        world.acknowledge(producer)
+    assert all(send.is_told for send in sent)
+    world.plan_change(world.migration)
+    world.announce()
+    assert not any(producer.is_attached for producer in world.producers)
+    opened(world)
+    held = [world.send(hash_value) for hash_value in (0, 1, None)]
+    assert [producer.holds for producer in world.producers if producer.is_attached] == [[], [], [], []]
+    world.commit(settle=True)
+    assert [send.lane and send.lane.key.segment_id for send in held] == [2, 2, 2]
+
+
+def test_R25_a_migration_called_off_goes_on_with_the_ordinary_topics() -> None:
+    world = SimulatedSegments(partitions=0)
+    world.send(0)
+    opened(world)
+    world.plan_change(world.migration)
+    world.announce()
+    held = world.send(0)
+    world.call_off()
+    opened(world)
+    assert held.lane is not None
+    assert held.lane.segment.topic == "persistent://tests/sdk/orders"
+
+
+def test_R25_the_layout_of_a_later_attempt_keeps_producers_on_what_has_not_changed() -> None:
+    """Whose layout says so, the client's own or the operator's, makes no difference to a topic and its producer."""
+    world = stored(SimulatedSegments(partitions=2), 0)
+    before = [producer for producer in world.producers if producer.is_attached]
+    world.called_off += 1
+    world.publish()
+    assert [producer for producer in world.producers if producer.is_attached] == before
+    assert world.opening == []

@@ -1,5 +1,6 @@
 """Any interleaving of sends, acknowledgements, refusals, lost outcomes, announcements, layouts and expired holds:
-every key keeps its order, nothing is lost, and nothing is stored twice (R13, R15; hazards A5-25610, A5-26615).
+every key keeps its order, nothing is lost, and nothing is stored twice (R13, R15; hazards A5-25610, A5-26615). Also
+where the topic begins as an ordinary one and is migrated (R25).
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ class Walk:
     def __init__(self, data: st.DataObject) -> None:
         self._draw = data.draw
         self.world = SimulatedSegments(
-            segments=self._number(1, 2), bucket_budget=self._number(1, 2), per_bucket=self._draw(st.booleans())
+            segments=self._number(1, 2),
+            bucket_budget=self._number(1, 2),
+            per_bucket=self._draw(st.booleans()),
+            partitions=self._draw(st.sampled_from([None, None, 0, 1, 3])),
         )
         if self._draw(st.booleans()):
             self.world.plan.open_ahead()
@@ -76,7 +80,9 @@ class Walk:
     def _begin_change(self) -> None:
         layout = self.world.layout
         active = [segment.segment_id for segment in layout.active]
-        if len(active) > 1 and self._one_in(2):
+        if layout.is_synthetic:
+            self.world.plan_change(self.world.migration)
+        elif len(active) > 1 and self._one_in(2):
             at = self._number(0, len(active) - 2)
             self.world.plan_change(layout.plan_merge(active[at : at + 2]))
         else:
@@ -149,7 +155,7 @@ class Walk:
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_no_interleaving_loses_duplicates_or_reorders(data: st.DataObject) -> None:
-    """Hazards A5-25610 and A5-26615."""
+    """Hazards A5-25610 and A5-26615; R25."""
     walk = Walk(data)
     for _ in range(data.draw(st.integers(5, 70))):
         walk.step()
