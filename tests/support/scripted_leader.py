@@ -22,6 +22,7 @@ from scalable_topics.layout import (
     classic_segment_name,
     layout_topic_name,
 )
+from tests.support.planned_migration import PlannedMigration
 from tests.support.pulsar_view import PulsarView
 from tests.support.waiting import eventually
 
@@ -32,7 +33,7 @@ HOLD_MS = 10_000
 class Change:
     """A change under way: what is planned, and its id."""
 
-    planned: SegmentChange
+    planned: SegmentChange | PlannedMigration
     operation: str
 
 
@@ -75,20 +76,29 @@ class ScriptedLeader:
         self._term = 1
 
     async def __aenter__(self) -> Self:
-        self._client = pulsar.Client(
-            self._service_url,
-            authentication=pulsar.AuthenticationToken(self._token),
-            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
-        )
+        self._connect()
         for segment in self.layout.segments.values():
             await self._create(segment)
-        await self._view.create_topic(layout_topic_name(self.topic))
-        self._publisher = await asyncio.to_thread(self._client.create_producer, layout_topic_name(self.topic))
+        await self._open_layout_topic()
         await self.publish()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self._client.close)
+
+    def _connect(self) -> None:
+        self._client = pulsar.Client(
+            self._service_url,
+            authentication=pulsar.AuthenticationToken(self._token),
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+
+    async def _open_layout_topic(self) -> None:
+        name = layout_topic_name(self.topic)
+        # A client's Reader may have made it, where brokers make topics by themselves.
+        if not await self._view.exists(name):
+            await self._view.create_topic(name)
+        self._publisher = await asyncio.to_thread(self._client.create_producer, name)
 
     def segment_topic(self, segment_id: int) -> str:
         """Full name of a segment's topic."""
@@ -123,6 +133,8 @@ class ScriptedLeader:
             "step": self._step,
             "segments": [self._segment(segment) for segment in self.layout.segments.values()],
         }
+        if self.layout.is_synthetic:
+            message["routing"] = "Modulo"
         if change is not None:
             message["announcement"] = {
                 "operation": change.operation,
@@ -217,7 +229,10 @@ class ScriptedLeader:
 
     async def commit(self, change: Change) -> None:
         """Commit the change to the layout and publish it."""
-        self.layout = self.layout.apply(change.planned, now_ms=_now_ms())
+        if isinstance(change.planned, PlannedMigration):
+            self.layout = change.planned.after
+        else:
+            self.layout = self.layout.apply(change.planned, now_ms=_now_ms())
         await self.publish()
 
     async def prune(self, ids: Iterable[int]) -> None:
@@ -274,7 +289,7 @@ class ScriptedLeader:
         return found
 
     def _name(self, segment: Segment) -> str:
-        return classic_segment_name(self.topic, segment.hash_range, segment.segment_id)
+        return segment.topic or classic_segment_name(self.topic, segment.hash_range, segment.segment_id)
 
     def _segment(self, segment: Segment) -> dict[str, Any]:
         return {

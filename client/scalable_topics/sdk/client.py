@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import pulsar
 
@@ -29,9 +30,24 @@ from scalable_topics.sdk.stream_consumer import StreamConsumer
 
 C = TypeVar("C", bound=CoordinatedConsumer)
 
+_SCALABLE_ONLY = "topic://"
+
+
+class _Wanted(NamedTuple):
+    """What an application means by a name.
+
+    Args:
+        topic: the topic.
+        may_be_ordinary: while there is no scalable topic of this name, an ordinary one is meant (pip-475).
+    """
+
+    topic: TopicName
+    may_be_ordinary: bool
+
 
 class Client:
-    """Makes producers and consumers on scalable topics of a Classic connection. Belongs to one event loop.
+    """Makes producers and consumers on scalable topics of a Classic connection, and on ordinary ones, which may be
+    migrated meanwhile (pip-475). Belongs to one event loop.
 
     Args:
         service_url: `pulsar://` or `pulsar+ssl://` address.
@@ -56,7 +72,8 @@ class Client:
         self._gateway = gateway
         self._threads = BlockingCalls()
         self._connections = SegmentConnections(self._options, self._options.producer_connections)
-        self._followers: dict[TopicName, tuple[LayoutFollower, int]] = {}
+        self._followers: dict[_Wanted, tuple[LayoutFollower, int]] = {}
+        self._scalable: set[TopicName] = set()
         self._parts: set[Producer | QueueConsumer | CoordinatedConsumer] = set()
         self._is_closed = False
 
@@ -64,27 +81,28 @@ class Client:
         """Make a producer.
 
         Args:
-            topic: `topic://t/ns/x`, `persistent://t/ns/x`, `t/ns/x`, or `x` for `public/default/x` (pip-475).
+            topic: `topic://t/ns/x` for a scalable topic; `persistent://t/ns/x`, `t/ns/x`, or `x` for `public/default/x`
+                for a scalable topic if there is one, else the ordinary topic (pip-475).
             schema: a `pulsar.schema.Schema`; None sends bytes.
             options: settings of `ProducerOptions`, by name.
 
         Raises:
-            ClientError: the name is not one of a scalable topic.
-            ScalableTopicNotFoundError: there is no such topic.
+            ClientError: the name is not one of a topic that is or can become scalable.
+            ScalableTopicNotFoundError: there is no such scalable topic, and no other is meant.
             ConnectError: it cannot be written to.
             ValueError: a setting is out of range.
         """
         producer_options = ProducerOptions(**options)
-        name = self._parse(topic)
+        wanted = self._parse(topic)
         producer = Producer(
-            name,
-            follower=self._follow(name),
+            wanted.topic,
+            follower=self._follow(wanted),
             connections=self._connections,
             connection=self._options,
             options=producer_options,
             schema=pulsar.schema.BytesSchema() if schema is None else schema,
             threads=self._threads,
-            closed=self._forget,
+            closed=functools.partial(self._forget, wanted),
         )
         self._parts.add(producer)
         try:
@@ -106,23 +124,23 @@ class Client:
             options: settings of `QueueConsumerOptions`, by name.
 
         Raises:
-            ClientError: the name is not one of a scalable topic, or the subscription's is empty.
-            ScalableTopicNotFoundError: there is no such topic.
+            ClientError: the name is not one of a topic that is or can become scalable, or the subscription's is empty.
+            ScalableTopicNotFoundError: there is no such scalable topic, and no other is meant.
             ConnectError: it cannot be read.
             ValueError: a setting is out of range.
         """
         consumer_options = QueueConsumerOptions(**options)
-        name = self._parse(topic)
+        wanted = self._parse(topic)
         _check_subscription(subscription)
         consumer = QueueConsumer(
-            name,
+            wanted.topic,
             subscription,
-            follower=self._follow(name),
+            follower=self._follow(wanted),
             connection=self._options,
             options=consumer_options,
             schema=pulsar.schema.BytesSchema() if schema is None else schema,
             threads=self._threads,
-            closed=self._forget,
+            closed=functools.partial(self._forget, wanted),
         )
         self._parts.add(consumer)
         try:
@@ -195,7 +213,7 @@ class Client:
         self, make: type[C], topic: str, subscription: str, schema: Any, options: Mapping[str, Any]
     ) -> C:
         consumer_options = StreamConsumerOptions(**options)
-        name = self._parse(topic)
+        name = self._parse(topic).topic
         _check_subscription(subscription)
         if self._gateway is None:
             raise ClientError(
@@ -220,7 +238,7 @@ class Client:
             raise
         return consumer
 
-    def _parse(self, topic: str) -> TopicName:
+    def _parse(self, topic: str) -> _Wanted:
         if self._is_closed:
             raise ClosedError("the client is closed")
         try:
@@ -228,25 +246,33 @@ class Client:
             validate_scalable_name(name)
         except LayoutError as error:
             raise ClientError(str(error)) from None
-        return name
+        # Once scalable, always scalable (pip-475).
+        return _Wanted(name, not topic.startswith(_SCALABLE_ONLY) and name not in self._scalable)
 
-    def _follow(self, topic: TopicName) -> LayoutFollower:
-        follower, users = self._followers.get(topic) or (LayoutFollower(topic, self._options), 0)
-        self._followers[topic] = (follower, users + 1)
+    def _follow(self, wanted: _Wanted) -> LayoutFollower:
+        follower, users = self._followers.get(wanted) or (
+            LayoutFollower(wanted.topic, self._options, may_be_ordinary=wanted.may_be_ordinary),
+            0,
+        )
+        self._followers[wanted] = (follower, users + 1)
         return follower
 
     async def _discard(self, part: Producer | QueueConsumer | CoordinatedConsumer) -> None:
         self._parts.discard(part)
 
-    async def _forget(self, part: Producer | QueueConsumer) -> None:
+    async def _forget(self, wanted: _Wanted, part: Producer | QueueConsumer) -> None:
         await self._discard(part)
-        topic = part.topic_name
-        follower, users = self._followers[topic]
+        await self._unfollow(wanted)
+
+    async def _unfollow(self, wanted: _Wanted) -> None:
+        follower, users = self._followers[wanted]
         if users > 1:
-            self._followers[topic] = (follower, users - 1)
-        else:
-            del self._followers[topic]
-            await follower.close()
+            self._followers[wanted] = (follower, users - 1)
+            return
+        del self._followers[wanted]
+        await follower.close()
+        if follower.is_scalable:
+            self._scalable.add(wanted.topic)
 
 
 def _check_subscription(subscription: str) -> None:

@@ -64,6 +64,7 @@ class LaneDriver:
         release: gives the room of a send back.
         finish: does both for many sends that were stored.
         is_flushing: whether somebody waits for what is on its way, so that no batch waits for company.
+        refused: called when a segment is found terminated.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class LaneDriver:
         release: Callable[[Send], None],
         finish: Callable[[Sequence[Send]], None],
         is_flushing: Callable[[], bool],
+        refused: Callable[[], None],
     ) -> None:
         self._topic = topic
         self._plan = plan
@@ -92,6 +94,7 @@ class LaneDriver:
         self._release = release
         self._finish = finish
         self._is_flushing = is_flushing
+        self._tell_refused = refused
         self._flushing = BatchFlushing()
         self._loop = asyncio.get_running_loop()
         self.completions: Completions = Arrivals(self._loop, self._take_completions)
@@ -254,7 +257,10 @@ class LaneDriver:
 
     def _failed(self, send: Send, attempt: int, result: Any) -> None:
         outcome = pulsar_binding.outcome_of(result)
-        if self._plan.send_failed(send, attempt, outcome) and outcome is Outcome.REJECTED:
+        is_news = self._plan.send_failed(send, attempt, outcome)
+        if is_news and outcome is Outcome.REFUSED:
+            self._tell_refused()
+        elif is_news and outcome is Outcome.REJECTED:
             why = pulsar_binding.result_name(result)
             self._tell(send, SendError(f"a message to {self._topic} cannot be stored: {why}"))
             self._release(send)
@@ -271,7 +277,9 @@ class LaneDriver:
         except pulsar.PulsarException as error:
             self._connections.release(topic)
             terminated = isinstance(error, pulsar.TopicTerminated)
-            if not terminated:
+            if terminated:
+                self._tell_refused()
+            else:
                 self._trouble[lane] = error
             self._plan.producer_failed(lane, generation, terminated=terminated)
         else:

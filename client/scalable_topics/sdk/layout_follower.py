@@ -1,62 +1,59 @@
-"""Follows the layout topic of a scalable topic (docs/contract.md, R20)."""
+"""Follows the layout of a topic: what the operator publishes, or the synthetic one (docs/contract.md, R20, R25)."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import random
-import threading
-import time
 from collections.abc import Callable
-from typing import Any
-
-import pulsar
 
 from scalable_topics.layout import TopicName, layout_topic_name
 from scalable_topics.sdk.arrivals import Arrivals
-from scalable_topics.sdk.errors import ClientError, ClosedError, ConnectError, ScalableTopicNotFoundError
+from scalable_topics.sdk.errors import ClientError, ClosedError, ScalableTopicNotFoundError
+from scalable_topics.sdk.layout_choice import LayoutChoice
 from scalable_topics.sdk.layout_message import LayoutMessage, parse_layout_message
-from scalable_topics.sdk.options import ConnectionOptions, create_reader
-from scalable_topics.sdk.pulsar_binding import close_client
+from scalable_topics.sdk.layout_reader import LayoutReader
+from scalable_topics.sdk.options import ConnectionOptions
+from scalable_topics.sdk.partition_watch import PartitionWatch
 
-_READ_MS = 1000
 _MOST_SECONDS_WITHOUT_CONNECTION = 60.0
-_LEAST_PAUSE_SECONDS = 0.2
-_MOST_PAUSE_SECONDS = 15.0
+# The layout topic of a topic that is not migrated comes and goes.
+_MOST_SECONDS_WITHOUT_CONNECTION_IF_ORDINARY = 5.0
 
 Listener = Callable[[LayoutMessage], None]
 
 
 class LayoutFollower:
-    """Reads one layout topic for as long as it is not closed, and tells listeners of every message that wins.
-
-    The Reader has a thread and connections of its own: whatever happens to other connections (a refused send makes
-    pulsar-client drop a whole one), the next layout arrives. A reader that stays without connection is replaced by a
-    new one that starts with the full state again.
+    """Follows one topic for as long as it is not closed, and tells listeners of every layout that wins. Belongs to one
+    event loop.
 
     Args:
-        topic: the scalable topic.
+        topic: the topic.
         options: how Pulsar is reached.
+        may_be_ordinary: while there is no scalable topic of this name an ordinary one will do, by a synthetic layout.
     """
 
-    def __init__(self, topic: TopicName, options: ConnectionOptions) -> None:
+    def __init__(self, topic: TopicName, options: ConnectionOptions, *, may_be_ordinary: bool = False) -> None:
         self.topic = topic
-        self._name = layout_topic_name(topic)
-        self._options = options
         self._loop = asyncio.get_running_loop()
-        self._arrivals: Arrivals[bytes | ClientError] = Arrivals(self._loop, self._arrived)
+        self._choice = LayoutChoice(topic, may_be_ordinary=may_be_ordinary)
         self._latest: LayoutMessage | None = None
         self._first: asyncio.Future[LayoutMessage] = self._loop.create_future()
         self._listeners: list[Listener] = []
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name=f"layout of {topic}", daemon=True)
-        self._thread.start()
+        self._arrivals: Arrivals[bytes | ClientError | None] = Arrivals(self._loop, self._arrived)
+        self._partitions = PartitionWatch(topic, options, counted=self._counted, failed=self._fail_first)
+        self._reader = LayoutReader(
+            topic,
+            options,
+            self._arrivals.put,
+            most_seconds_without_connection=_MOST_SECONDS_WITHOUT_CONNECTION_IF_ORDINARY
+            if may_be_ordinary
+            else _MOST_SECONDS_WITHOUT_CONNECTION,
+        )
 
     async def first(self) -> LayoutMessage:
         """The first layout.
 
         Raises:
-            ScalableTopicNotFoundError: there is no layout topic, or nothing on it.
+            ScalableTopicNotFoundError: there is no layout topic, or nothing on it, and an ordinary topic will not do.
             ConnectError: it cannot be read.
             LayoutMessageError: this release cannot follow what is on it.
         """
@@ -66,6 +63,16 @@ class LayoutFollower:
     def latest(self) -> LayoutMessage | None:
         """The newest layout seen."""
         return self._latest
+
+    @property
+    def is_scalable(self) -> bool:
+        """Whether there is a scalable topic, as far as is known."""
+        return self._choice.is_scalable
+
+    def look_now(self) -> None:
+        """Look for the layout topic at once, if there is none yet: the topic may be migrated at this moment."""
+        if not self._choice.is_scalable:
+            self._reader.look_now()
 
     def add_listener(self, listener: Listener) -> None:
         """Call `listener` in the event loop with every further message that wins."""
@@ -78,14 +85,11 @@ class LayoutFollower:
 
     async def close(self) -> None:
         """Stop following."""
-        self._closing.set()
-        await asyncio.to_thread(self._thread.join)
-        if self._first.done():
-            # An error nobody has asked for is not worth a warning of the event loop.
-            self._first.exception()
-        else:
-            self._first.set_exception(ClosedError(f"the client of {self.topic} was closed before its layout arrived"))
-            self._first.exception()
+        await asyncio.to_thread(self._reader.close)
+        await self._partitions.close()
+        self._fail_first(ClosedError(f"the client of {self.topic} was closed before its layout arrived"))
+        # An error nobody has asked for is not worth a warning of the event loop.
+        self._first.exception()
 
     def _arrived(self) -> None:
         while self._arrivals.items:
@@ -93,68 +97,33 @@ class LayoutFollower:
             try:
                 if isinstance(item, ClientError):
                     raise item
-                message = parse_layout_message(item)
+                if item is not None:
+                    self._follow(self._choice.published(parse_layout_message(item)))
+                if self._choice.wants_count:
+                    self._partitions.start()
+                elif self._latest is None:
+                    raise _not_found(self.topic)
             except ClientError as error:
-                # Once there is a layout, one that cannot be read changes nothing: traffic goes on (R7).
-                if not self._first.done():
-                    self._first.set_exception(error)
-                continue
-            if message.supersedes(self._latest):
-                self._latest = message
-                if not self._first.done():
-                    self._first.set_result(message)
-                for listener in tuple(self._listeners):
-                    listener(message)
+                self._fail_first(error)
 
-    def _follow(self) -> None:
-        try:
-            client = self._options.connect()
-        except Exception as error:
-            # pulsar-client refuses settings with errors of many kinds.
-            self._arrivals.put(self._explain(error))
+    def _counted(self, partitions: int) -> None:
+        self._follow(self._choice.counted(partitions))
+
+    def _follow(self, message: LayoutMessage | None) -> None:
+        if self._choice.is_scalable:
+            self._partitions.stop()
+        if message is None:
             return
-        pause_seconds = _LEAST_PAUSE_SECONDS
-        try:
-            while not self._closing.is_set():
-                try:
-                    reader = create_reader(
-                        client,
-                        self._name,
-                        pulsar.MessageId.latest,
-                        start_message_id_inclusive=True,
-                        receiver_queue_size=100,
-                    )
-                    with contextlib.closing(reader):
-                        if self._read(reader):
-                            pause_seconds = _LEAST_PAUSE_SECONDS
-                except pulsar.PulsarException as error:
-                    self._arrivals.put(self._explain(error))
-                self._closing.wait(random.uniform(pause_seconds / 2, pause_seconds))
-                pause_seconds = min(2 * pause_seconds, _MOST_PAUSE_SECONDS)
-        finally:
-            close_client(client)
+        self._latest = message
+        if not self._first.done():
+            self._first.set_result(message)
+        for listener in tuple(self._listeners):
+            listener(message)
 
-    def _read(self, reader: Any) -> bool:
-        """Read until the reader has been without connection for long; answers whether anything was there."""
-        # Only this call makes pulsar-client go back to the latest message instead of waiting for the next one.
-        if not reader.has_message_available():
-            self._arrivals.put(_not_found(self.topic))
-            return False
-        connected_at = time.monotonic()
-        while not self._closing.is_set():
-            try:
-                self._arrivals.put(reader.read_next(_READ_MS).data())
-            except pulsar.Timeout:
-                if reader.is_connected():
-                    connected_at = time.monotonic()
-                elif time.monotonic() - connected_at > _MOST_SECONDS_WITHOUT_CONNECTION:
-                    break
-        return True
-
-    def _explain(self, error: Exception) -> ClientError:
-        if isinstance(error, pulsar.TopicNotFound):
-            return _not_found(self.topic)
-        return ConnectError(f"cannot read the layout of {self.topic}: {type(error).__name__}")
+    def _fail_first(self, error: ClientError) -> None:
+        # Once there is a layout, one that cannot be read changes nothing: traffic goes on (R7).
+        if not self._first.done():
+            self._first.set_exception(error)
 
 
 def _not_found(topic: TopicName) -> ScalableTopicNotFoundError:

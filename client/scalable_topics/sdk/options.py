@@ -34,6 +34,7 @@ class ConnectionOptions:
             pulsar-client drops a connection when a sealed segment refuses a send, and sends again whatever else was in
             flight on it; with as many as there are active segments that disturbs no other segment, but sending many
             messages takes half as long again, since the threads compete for the interpreter.
+        partitions_refresh_seconds: how often the partitions of an ordinary topic are counted again, above 0.
         log_level: of pulsar-client's own log, which goes to standard output.
 
     Raises:
@@ -49,10 +50,13 @@ class ConnectionOptions:
     operation_timeout_seconds: int = 30
     connection_timeout_ms: int = 10_000
     producer_connections: int = 1
+    partitions_refresh_seconds: float = 60.0
     log_level: Any = pulsar.LoggerLevel.Error
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "operation_timeout_seconds", "connection_timeout_ms", "producer_connections")
+        if not self.partitions_refresh_seconds > 0:
+            raise ValueError(f"partitions_refresh_seconds is {self.partitions_refresh_seconds}; it must be above 0")
         scheme, separator, hosts = self.service_url.partition("://")
         if scheme not in _SCHEMES or not separator or not hosts:
             raise ValueError("service_url must begin with pulsar:// or pulsar+ssl:// and name a host")

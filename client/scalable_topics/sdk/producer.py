@@ -1,4 +1,4 @@
-"""A producer on a scalable topic (pip-468, docs/contract.md)."""
+"""A producer on a topic (pip-468, pip-475, docs/contract.md)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_MESSAGES_TO_PAUSE_FOR = 1000
 
 
 class Producer:
-    """Sends messages to a scalable topic; made by `Client.producer`. Belongs to one event loop.
+    """Sends messages to a topic; made by `Client.producer`. Belongs to one event loop.
 
     Messages with equal keys are stored in the order of the calls, through every change of the layout, and nothing that
     was acknowledged is lost. Calls of one task, or of several that agree among themselves, have an order.
@@ -89,6 +89,8 @@ class Producer:
             release=self._pending.release,
             finish=self._pending.finish,
             is_flushing=lambda: self._pending.is_flushing,
+            # An ordinary topic may be migrated at this moment.
+            refused=follower.look_now,
         )
 
     async def start(self) -> None:

@@ -1,4 +1,4 @@
-"""A queue consumer on a scalable topic (pip-468, docs/contract.md)."""
+"""A queue consumer on a topic (pip-468, pip-475, docs/contract.md)."""
 
 from __future__ import annotations
 

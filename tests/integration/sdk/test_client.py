@@ -49,15 +49,15 @@ async def test_a_missing_topic_is_not_found(client: Client, namespace: str) -> N
     """Whether brokers create topics by themselves or not; the text says what it may mean on Native."""
     for _ in range(2):
         with pytest.raises(ScalableTopicNotFoundError, match="Native"):
-            await client.producer(f"{namespace}/nothing")
+            await client.producer(f"topic://{namespace}/nothing")
     with pytest.raises(ScalableTopicNotFoundError, match=f"topic://{namespace}/nothing"):
-        await client.queue_consumer(f"{namespace}/nothing", "s")
+        await client.queue_consumer(f"topic://{namespace}/nothing", "s")
 
 
-async def test_an_ordinary_topic_is_not_found(client: Client, view: PulsarView, namespace: str) -> None:
+async def test_an_ordinary_topic_is_no_scalable_one(client: Client, view: PulsarView, namespace: str) -> None:
     await view.create_topic(f"persistent://{namespace}/ordinary")
     with pytest.raises(ScalableTopicNotFoundError):
-        await client.producer(f"{namespace}/ordinary")
+        await client.producer(f"topic://{namespace}/ordinary")
 
 
 async def test_a_role_without_rights_is_told_so(lead: MakeLeader, pulsar: PulsarAccess) -> None:
