@@ -127,6 +127,10 @@ class PulsarView:
         """Create an ordinary topic with partitions."""
         await self.call("PUT", f"{_path(topic)}/partitions", partitions)
 
+    async def set_partitions(self, topic: str, partitions: int) -> None:
+        """Give an ordinary topic more partitions."""
+        await self.call("POST", f"{_path(topic)}/partitions", partitions)
+
     async def create_subscription(self, topic: str, name: str) -> None:
         """Make a durable cursor at the earliest entry."""
         await self.call("PUT", f"{_path(topic)}/subscription/{quote(name, safe='')}", "earliest")

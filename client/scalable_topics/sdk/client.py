@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -17,6 +16,7 @@ from scalable_topics.sdk.coordinated_consumer import CoordinatedConsumer
 from scalable_topics.sdk.errors import ClientError, ClosedError
 from scalable_topics.sdk.gateway_options import GatewayOptions
 from scalable_topics.sdk.layout_follower import LayoutFollower
+from scalable_topics.sdk.layout_message import Routing
 from scalable_topics.sdk.options import (
     ConnectionOptions,
     ProducerOptions,
@@ -52,8 +52,8 @@ class Client:
     Args:
         service_url: `pulsar://` or `pulsar+ssl://` address.
         authentication: a `pulsar.Authentication`.
-        gateway: how the operator's gateway is reached; stream and checkpoint consumers need it, and nothing
-            else does.
+        gateway: how the operator's gateway is reached; stream and checkpoint consumers of scalable topics need it, and
+            nothing else does.
         connection: further settings of `ConnectionOptions`, by name.
 
     Raises:
@@ -153,7 +153,8 @@ class Client:
     async def stream_consumer(
         self, topic: str, subscription: str, *, schema: Any = None, **options: Any
     ) -> StreamConsumer:
-        """Make a stream consumer, registered with the topic's leader; segments follow as the leader assigns them.
+        """Make a stream consumer, registered with the topic's leader; segments follow as the leader assigns them. On an
+        ordinary topic it is attached to every partition instead, beside others, until the topic is migrated.
 
         Args:
             topic: as for `producer`.
@@ -162,14 +163,21 @@ class Client:
             options: settings of `StreamConsumerOptions`, by name.
 
         Raises:
-            ClientError: the name is not one of a scalable topic, the subscription's is empty, or the client was made
-                without `gateway`.
-            ScalableTopicNotFoundError: the gateway knows no such topic.
+            ClientError: the name is not one of a topic that is or can become scalable, the subscription's is empty, or
+                the topic is scalable and the client was made without `gateway`.
+            ScalableTopicNotFoundError: the gateway knows no such topic, and no other is meant.
             SessionRefusedError: the leader refuses the consumer for good.
-            ConnectError: the gateway refuses the caller, or nobody took the registration in time.
+            ConnectError: the gateway refuses the caller, nobody took the registration in time, or the ordinary topic
+                cannot be read.
             ValueError: a setting is out of range.
         """
-        return await self._coordinated(StreamConsumer, topic, subscription, schema, options)
+        consumer_options = StreamConsumerOptions(**options)
+        wanted = self._parse(topic)
+        _check_subscription(subscription)
+        follower = self._follow(wanted) if wanted.may_be_ordinary else None
+        return await self._coordinated(
+            StreamConsumer, wanted, subscription, schema, consumer_options, follower=follower
+        )
 
     async def checkpoint_consumer(
         self, topic: str, group: str, *, schema: Any = None, **options: Any
@@ -183,11 +191,16 @@ class Client:
             options: settings of `StreamConsumerOptions`, by name.
 
         Raises:
-            ClientError: the name is not one of a scalable topic, the group's is empty, or the client was made without
-                `gateway`.
+            ClientError: the name is not one of a scalable topic, but of an ordinary one, for instance; the group's is
+                empty; or the client was made without `gateway`.
             ScalableTopicNotFoundError, SessionRefusedError, ConnectError, ValueError: as of `stream_consumer`.
         """
-        return await self._coordinated(CheckpointConsumer, topic, group, schema, options)
+        consumer_options = StreamConsumerOptions(**options)
+        wanted = self._parse(topic)
+        _check_subscription(group)
+        if wanted.may_be_ordinary:
+            await self._check_scalable(wanted)
+        return await self._coordinated(CheckpointConsumer, wanted, group, schema, consumer_options)
 
     async def close(self) -> None:
         """Close everything it made, then the connections."""
@@ -210,25 +223,25 @@ class Client:
         await self.close()
 
     async def _coordinated(
-        self, make: type[C], topic: str, subscription: str, schema: Any, options: Mapping[str, Any]
+        self,
+        make: type[C],
+        wanted: _Wanted,
+        subscription: str,
+        schema: Any,
+        options: StreamConsumerOptions,
+        *,
+        follower: LayoutFollower | None = None,
     ) -> C:
-        consumer_options = StreamConsumerOptions(**options)
-        name = self._parse(topic).topic
-        _check_subscription(subscription)
-        if self._gateway is None:
-            raise ClientError(
-                f"a {make.KIND.value.lower()} consumer on {name} is coordinated by the operator: make the client with "
-                "gateway=GatewayOptions(url, ...)"
-            )
         consumer = make(
-            name,
+            wanted.topic,
             subscription,
             gateway=self._gateway,
+            follower=follower,
             connection=self._options,
-            options=consumer_options,
+            options=options,
             schema=pulsar.schema.BytesSchema() if schema is None else schema,
             threads=self._threads,
-            closed=self._discard,
+            closed=self._discard if follower is None else functools.partial(self._forget, wanted),
         )
         self._parts.add(consumer)
         try:
@@ -237,6 +250,18 @@ class Client:
             await consumer.close()
             raise
         return consumer
+
+    async def _check_scalable(self, wanted: _Wanted) -> None:
+        """Refuse what is only an ordinary topic."""
+        try:
+            layout = await self._follow(wanted).first()
+        finally:
+            await self._unfollow(wanted)
+        if layout.routing is Routing.MODULO:
+            raise ClientError(
+                f"{wanted.topic.persistent} is an ordinary topic, if there is one at all, and a checkpoint consumer "
+                "needs a scalable one: migrate it, by a ScalableTopic with spec.migrateFrom or by `stopics migrate`"
+            )
 
     def _parse(self, topic: str) -> _Wanted:
         if self._is_closed:
@@ -260,7 +285,7 @@ class Client:
     async def _discard(self, part: Producer | QueueConsumer | CoordinatedConsumer) -> None:
         self._parts.discard(part)
 
-    async def _forget(self, wanted: _Wanted, part: Producer | QueueConsumer) -> None:
+    async def _forget(self, wanted: _Wanted, part: Producer | QueueConsumer | CoordinatedConsumer) -> None:
         await self._discard(part)
         await self._unfollow(wanted)
 

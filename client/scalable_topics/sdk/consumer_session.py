@@ -130,8 +130,7 @@ class ConsumerSession:
             SessionRefusedError: the leader refuses the consumer for good.
             ConnectError: the gateway refuses the caller, or nobody took the registration in time.
         """
-        self._holder = holder
-        self._tasks = [self._loop.create_task(self._keep_talking()), self._loop.create_task(self._keep_time(holder))]
+        self._begin(holder)
         seconds = self._gateway.register_timeout_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -140,6 +139,11 @@ class ConsumerSession:
             raise ConnectError(
                 f"{self._where} could not register within {seconds:g} s: {self._trouble or 'nobody answers'}"
             ) from None
+
+    def join(self, holder: SegmentHolder) -> None:
+        """Register in the background, as often as it takes: for a consumer that is at work already (R7)."""
+        self._registered.set_result(None)
+        self._begin(holder)
 
     def detached(self, segment_id: int) -> None:
         """The consumer is attached to a segment no longer."""
@@ -164,6 +168,10 @@ class ConsumerSession:
         if self._registered.done() and not self._registered.cancelled():
             # An error nobody has asked for is not worth a warning of the event loop.
             self._registered.exception()
+
+    def _begin(self, holder: SegmentHolder) -> None:
+        self._holder = holder
+        self._tasks = [self._loop.create_task(self._keep_talking()), self._loop.create_task(self._keep_time(holder))]
 
     async def _keep_talking(self) -> None:
         try:

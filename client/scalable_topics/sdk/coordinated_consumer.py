@@ -14,9 +14,11 @@ import pulsar
 from scalable_topics.layout import TopicName
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.consumer_session import ConsumerSession
-from scalable_topics.sdk.errors import ClientError, ClosedError
+from scalable_topics.sdk.errors import ClientError, ClosedError, ConnectError
 from scalable_topics.sdk.gateway_options import GatewayOptions
+from scalable_topics.sdk.layout_follower import LayoutFollower
 from scalable_topics.sdk.options import ConnectionOptions, StreamConsumerOptions
+from scalable_topics.sdk.ordinary_session import OrdinarySession
 from scalable_topics.sdk.received_message import StreamMessage
 from scalable_topics.sdk.session_frames import ConsumerKind
 from scalable_topics.sdk.stream_reading import StreamReading
@@ -40,7 +42,8 @@ class CoordinatedConsumer:
         topic: TopicName,
         subscription: str,
         *,
-        gateway: GatewayOptions,
+        gateway: GatewayOptions | None,
+        follower: LayoutFollower | None,
         connection: ConnectionOptions,
         options: StreamConsumerOptions,
         schema: Any,
@@ -53,15 +56,17 @@ class CoordinatedConsumer:
         self._tell_closed = closed
         self._name = options.consumer_name or f"{self.KIND.value.lower()}-{uuid.uuid4().hex[:16]}"
         self._loop = asyncio.get_running_loop()
-        from_earliest = options.initial_position == pulsar.InitialPosition.Earliest
-        self._session = ConsumerSession(
-            topic,
-            subscription,
-            consumer=self._name,
-            kind=self.KIND,
-            initial_position="Earliest" if from_earliest else "Latest",
-            gateway=gateway,
-            failed=self._fail,
+        self._gateway = gateway
+        self._from_earliest = options.initial_position == pulsar.InitialPosition.Earliest
+        self._session = (
+            self._make_session()
+            if follower is None
+            else OrdinarySession(
+                follower,
+                from_latest=not self._from_earliest,
+                make_session=self._make_session,
+                failed=self._fail,
+            )
         )
         self._reading = StreamReading(
             topic,
@@ -83,8 +88,13 @@ class CoordinatedConsumer:
         self._is_closed = False
 
     async def start(self) -> None:
-        """Register with the topic's leader; called by the client. Errors are those of that."""
-        await self._session.start(self._reading.held)
+        """Register with the topic's leader, or attach to the ordinary topic; called by the client. Errors are those of
+        that.
+        """
+        try:
+            await self._session.start(self._reading.held)
+        except pulsar.PulsarException as error:
+            raise ConnectError(f"cannot attach a consumer to {self._topic}: {type(error).__name__}") from None
         self._looking = self._loop.create_task(self._keep_looking())
 
     @property
@@ -160,6 +170,22 @@ class CoordinatedConsumer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def _make_session(self) -> ConsumerSession:
+        if self._gateway is None:
+            raise ClientError(
+                f"a {self.KIND.value.lower()} consumer on {self._topic} is coordinated by the operator: make the "
+                "client with gateway=GatewayOptions(url, ...)"
+            )
+        return ConsumerSession(
+            self._topic,
+            self._subscription,
+            consumer=self._name,
+            kind=self.KIND,
+            initial_position="Earliest" if self._from_earliest else "Latest",
+            gateway=self._gateway,
+            failed=self._fail,
+        )
 
     def _assignment_changed(self) -> None:
         # Once for everything that changes together.

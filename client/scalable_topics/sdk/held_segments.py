@@ -105,6 +105,10 @@ class HeldSegments:
             self._held[segment.segment_id] = HeldSegment(segment, self._reader.open(segment, share), share)
         self._reader.changed()
 
+    async def first_attempts(self) -> None:
+        """Wait until attaching to each has been tried once. Raises what pulsar-client does, of one that failed."""
+        await asyncio.gather(*(held.consumer.first_attempt() for held in self.every))
+
     def update(self, segment: AssignedSegment) -> None:
         """Know what is said of a segment now."""
         held = self._held[segment.segment_id]

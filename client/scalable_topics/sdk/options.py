@@ -309,21 +309,24 @@ class StreamConsumerOptions:
         receiver_queue_size: int,
         schema: Any,
         listener: Callable[[Any, pulsar.Message], None],
+        beside_others: bool = False,
+        from_latest: bool = False,
     ) -> Any:
         """Attach a consumer to a segment's topic. Blocks. The listener is called in a thread of pulsar-client.
 
-        The leader makes the cursors, where `initial_position` says. Should one be missing, nothing is left out.
+        The leader makes the cursors, where `initial_position` says. Should one be missing, nothing is left out, unless
+        it is `from_latest`. Where there is no leader, consumers attach `beside_others`: Failover.
         """
         return client.subscribe(
             topic,
             subscription,
-            consumer_type=pulsar.ConsumerType.Exclusive,
+            consumer_type=pulsar.ConsumerType.Failover if beside_others else pulsar.ConsumerType.Exclusive,
             schema=schema,
             message_listener=listener,
             receiver_queue_size=receiver_queue_size,
             consumer_name=consumer_name,
             properties=_marked(self.properties),
-            initial_position=pulsar.InitialPosition.Earliest,
+            initial_position=pulsar.InitialPosition.Latest if from_latest else pulsar.InitialPosition.Earliest,
             crypto_key_reader=self.crypto_key_reader,
             batch_index_ack_enabled=True,
         )

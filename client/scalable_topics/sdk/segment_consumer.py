@@ -82,6 +82,7 @@ class SegmentConsumer:
         self._is_closed = False
         self._lock = threading.Lock()
         self._attaching: asyncio.Task[None] | None = None
+        self._first_attempt: asyncio.Future[pulsar.PulsarException | None] | None = None
         self._acknowledged: Any = None
         self._unsent: list[Any] = []
         self._sending: asyncio.Task[None] | None = None
@@ -117,7 +118,16 @@ class SegmentConsumer:
         Args:
             refused: called in the event loop with the reason of each failure.
         """
+        self._first_attempt = asyncio.get_running_loop().create_future()
         self._attaching = asyncio.get_running_loop().create_task(self._attach_at_last(refused))
+
+    async def first_attempt(self) -> None:
+        """Wait until `keep_attaching` has tried once, or is ended by `close`. Raises what pulsar-client does."""
+        if self._first_attempt is not None and self._attaching is not None:
+            await asyncio.wait({self._first_attempt, self._attaching}, return_when=asyncio.FIRST_COMPLETED)
+            error = self._first_attempt.result() if self._first_attempt.done() else None
+            if error is not None:
+                raise error
 
     def attach_anew(self) -> None:
         """Detach, attach again and send the last acknowledgement again, where acknowledging is cumulative: it may have
@@ -219,14 +229,20 @@ class SegmentConsumer:
         while not self._is_closed:
             try:
                 await self.attach()
+                self._tried(None)
                 return
             except pulsar.PulsarException as error:
+                self._tried(error)
                 if refused is not None:
                     refused(error)
                 is_busy = isinstance(error, pulsar.ConsumerBusy)
                 pause_seconds = min(pause_seconds, _MOST_BUSY_PAUSE_SECONDS if is_busy else _MOST_PAUSE_SECONDS)
                 await asyncio.sleep(random.uniform(pause_seconds / 2, pause_seconds))
                 pause_seconds *= 2
+
+    def _tried(self, error: pulsar.PulsarException | None) -> None:
+        if self._first_attempt is not None and not self._first_attempt.done():
+            self._first_attempt.set_result(error)
 
     async def _send_when_connected(self) -> None:
         looks = 0

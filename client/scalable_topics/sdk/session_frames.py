@@ -42,6 +42,8 @@ class AssignedSegment:
         end: ledger and entry of the last entry of a sealed segment; None if it is not said.
         start: ledger and entry up to which the group had committed it when it was assigned; said to checkpoint
             consumers, None if it is not said.
+        is_ordinary: it is a partition of a topic that is not scalable yet: attached to beside others (R25).
+        from_latest: a new subscription starts at its end.
     """
 
     segment_id: int
@@ -51,6 +53,8 @@ class AssignedSegment:
     is_shared: bool = False
     end: tuple[int, int] | None = None
     start: tuple[int, int] | None = None
+    is_ordinary: bool = False
+    from_latest: bool = False
 
     @property
     def is_sealed(self) -> bool:

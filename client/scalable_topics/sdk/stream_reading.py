@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import pulsar
 
 from scalable_topics.layout import TopicName
 from scalable_topics.sdk.blocking_calls import BlockingCalls
-from scalable_topics.sdk.consumer_session import ConsumerSession
 from scalable_topics.sdk.deliveries import Deliveries, Place
 from scalable_topics.sdk.drain_watch import DrainWatch, Finding
 from scalable_topics.sdk.errors import ClientError, ConnectError
@@ -33,6 +32,23 @@ _PERMANENT = (
     pulsar.IncompatibleSchema,
     pulsar.InvalidConfiguration,
 )
+
+
+class Session(Protocol):
+    """What assigns the segments, as those who read them see it."""
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether a leader can be told something at this moment."""
+        ...
+
+    def detached(self, segment_id: int) -> None:
+        """The consumer is attached to a segment no longer."""
+        ...
+
+    def drained(self, segment_id: int) -> None:
+        """Everything in a sealed segment is acknowledged, as far as the consumer knows."""
+        ...
 
 
 class StreamReading:
@@ -62,7 +78,7 @@ class StreamReading:
         subscription: str,
         consumer_name: str,
         *,
-        session: ConsumerSession,
+        session: Session,
         connection: ConnectionOptions,
         options: StreamConsumerOptions,
         schema: Any,
@@ -136,6 +152,8 @@ class StreamReading:
                 receiver_queue_size=receiver_queue_size,
                 schema=schema,
                 listener=listener,
+                beside_others=segment.is_ordinary,
+                from_latest=segment.from_latest,
             )
 
         consumer = SegmentConsumer(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 import pulsar as pulsar_client
 import pytest
@@ -14,13 +11,13 @@ from dev.access import PulsarAccess
 from scalable_topics.layout import (
     CLIENT_PROPERTY,
     READER_PREFIX,
-    TopicName,
     key_hash,
     layout_topic_name,
     legacy_topics,
     partition_of,
 )
 from scalable_topics.sdk import Client, ConnectError, QueueConsumer, ScalableTopicNotFoundError
+from tests.integration.sdk.conftest import Connect, Migrate, Ordinary
 from tests.support.keyed_traffic import KeyedTraffic
 from tests.support.pulsar_client import PulsarClient
 from tests.support.pulsar_view import PulsarView
@@ -31,53 +28,6 @@ from tests.support.waiting import eventually
 EARLIEST = pulsar_client.InitialPosition.Earliest
 TIMEOUT_SECONDS = 30
 SHAPES = (0, 1, 4)
-
-Ordinary = Callable[[int], Any]
-Migrate = Callable[[TopicName, int], Any]
-
-
-@pytest.fixture(params=[True, False], ids=["created by use", "created by hand"])
-async def is_created_by_use(request: pytest.FixtureRequest, view: PulsarView, namespace: str) -> bool:
-    """Whether brokers make topics of the test's namespace by themselves."""
-    by_use: bool = request.param
-    if not by_use:
-        await view.call("POST", f"namespaces/{namespace}/autoTopicCreation", {"allowAutoTopicCreation": False})
-    return by_use
-
-
-@pytest.fixture
-async def ordinary(view: PulsarView, namespace: str) -> Ordinary:
-    """A function that makes an ordinary topic with so many partitions, 0 for one that is not partitioned."""
-
-    async def make(partitions: int) -> TopicName:
-        topic = TopicName.parse(f"{namespace}/orders")
-        if partitions:
-            await view.create_partitioned(topic.persistent, partitions)
-        else:
-            await view.create_topic(topic.persistent)
-        return topic
-
-    return make
-
-
-@pytest.fixture
-async def migrate(view: PulsarView, pulsar: PulsarAccess) -> AsyncIterator[Migrate]:
-    """A function that makes the operator's side of a topic's migration."""
-    async with AsyncExitStack() as stack:
-
-        async def make(topic: TopicName, partitions: int) -> ScriptedMigration:
-            leader = ScriptedMigration(topic, view, pulsar.service_url, pulsar.superuser_token, partitions=partitions)
-            return await stack.enter_async_context(leader)
-
-        yield make
-
-
-@asynccontextmanager
-async def counting(pulsar: PulsarAccess, *, every_seconds: float) -> AsyncIterator[Client]:
-    """A client that counts partitions often."""
-    authentication = pulsar_client.AuthenticationToken(pulsar.superuser_token)
-    async with Client(pulsar.service_url, authentication, partitions_refresh_seconds=every_seconds) as client:
-        yield client
 
 
 class Receiving:
@@ -185,27 +135,26 @@ async def test_a_scalable_topic_alone_is_meant_by_its_own_form(ordinary: Ordinar
 
 
 async def test_R25_growth_is_picked_up(
-    ordinary: Ordinary, view: PulsarView, pulsar: PulsarAccess, is_created_by_use: bool
+    ordinary: Ordinary, view: PulsarView, connect: Connect, is_created_by_use: bool
 ) -> None:
     topic = await ordinary(2)
-    async with counting(pulsar, every_seconds=0.5) as client:
-        consumer = await client.queue_consumer(topic.persistent, "s", initial_position=EARLIEST)
-        producer = await client.producer(topic.persistent)
-        async with Receiving(consumer) as receiving:
-            async with KeyedTraffic(producer) as traffic:
-                await traffic.until_stored(100)
-                path = f"persistent/{topic.pulsar_namespace}/{topic.local}/partitions"
-                await view.call("POST", path, 3)
+    client = connect(partitions_refresh_seconds=0.5)
+    consumer = await client.queue_consumer(topic.persistent, "s", initial_position=EARLIEST)
+    producer = await client.producer(topic.persistent)
+    async with Receiving(consumer) as receiving:
+        async with KeyedTraffic(producer) as traffic:
+            await traffic.until_stored(100)
+            await view.set_partitions(topic.persistent, 3)
 
-                async def segments() -> set[int]:
-                    return {message.result().segment_id for _, _, message in traffic.sent if message.done()}
+            async def segments() -> set[int]:
+                return {message.result().segment_id for _, _, message in traffic.sent if message.done()}
 
-                await eventually(segments, lambda found: found == {0, 1, 2}, what="the third partition is used")
-                await traffic.until_stored(100)
-            assert traffic.failures == []
-            await receiving.until({number for _, number, _ in traffic.sent})
-            assert consumer.segment_ids == (0, 1, 2)
-            assert len(receiving.numbers) == len(set(receiving.numbers))
+            await eventually(segments, lambda found: found == {0, 1, 2}, what="the third partition is used")
+            await traffic.until_stored(100)
+        assert traffic.failures == []
+        await receiving.until({number for _, number, _ in traffic.sent})
+        assert consumer.segment_ids == (0, 1, 2)
+        assert len(receiving.numbers) == len(set(receiving.numbers))
 
 
 @pytest.mark.parametrize("batching", [True, False])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 from typing import Any
 
 import pulsar as pulsar_client
@@ -25,38 +24,16 @@ from scalable_topics.sdk import (
     StreamMessage,
 )
 from scalable_topics.sdk import sync as blocking
-from tests.integration.sdk.conftest import MakeCoordinator, MakeLeader
+from tests.integration.sdk.conftest import Connect, MakeCoordinator, MakeLeader
 from tests.support.keyed_traffic import KeyedTraffic
 from tests.support.ordered_reading import OrderedReading
 from tests.support.pulsar_view import PulsarView
-from tests.support.scripted_coordinator import ScriptedCoordinator
 from tests.support.scripted_leader import ScriptedLeader
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.waiting import eventually
 
 TIMEOUT_SECONDS = 30
 EARLIEST = pulsar_client.InitialPosition.Earliest
-
-Connect = Callable[..., Client]
-
-
-@pytest.fixture
-async def connect(pulsar: PulsarAccess) -> AsyncIterator[Connect]:
-    """A function that makes the client of an application."""
-    async with AsyncExitStack() as stack:
-        made: list[Client] = []
-
-        def make(coordinator: ScriptedCoordinator, *, service_url: str = "", token: str = "") -> Client:
-            client = Client(
-                service_url or pulsar.service_url,
-                pulsar_client.AuthenticationToken(token or pulsar.superuser_token),
-                gateway=GatewayOptions(coordinator.url, token="of-the-application"),
-            )
-            made.append(client)
-            stack.push_async_callback(client.close)
-            return client
-
-        yield make
 
 
 async def send_numbers(client: Client, leader: ScriptedLeader, numbers: range, *, batching: bool = True) -> None:

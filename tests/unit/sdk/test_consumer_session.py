@@ -258,6 +258,30 @@ async def test_what_waiting_does_not_mend_is_said_at_once(
     assert consumer.errors == []
 
 
+async def test_R25_a_consumer_that_is_at_work_already_registers_as_often_as_it_takes(server: SessionServer) -> None:
+    """The gateway may hear of a migrated topic later than the consumer, or not answer at that moment."""
+    server.refusals = [(404, "no such topic"), (503, "no leader"), (401, "who is this")]
+    consumer = Consumer(server.url)
+    consumer.session.join(consumer.holder)
+    session = await server.next_session()
+    assert (await session.next())["holds"] == []
+    assert server.refusals == []
+    await session.registered()
+    await session.assign((1, 0, 1), [segment(0)])
+    await consumer.holder.until_held({0})
+    await asyncio.gather(consumer.close(), answer_leave(session))
+    assert consumer.errors == []
+
+
+async def test_R25_a_right_that_it_never_had_ends_it(server: SessionServer) -> None:
+    server.refusals = [(403, "needs consume on scalabletopics")]
+    consumer = Consumer(server.url)
+    consumer.session.join(consumer.holder)
+    await asyncio.wait_for(consumer.failed.wait(), WITHIN_SECONDS)
+    assert "needs consume on scalabletopics" in str(consumer.errors[0])
+    await consumer.close()
+
+
 async def test_a_final_refusal_of_the_first_registration_is_raised(server: SessionServer) -> None:
     consumer = Consumer(server.url)
     starting = asyncio.create_task(consumer.session.start(consumer.holder))

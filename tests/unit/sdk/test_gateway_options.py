@@ -107,11 +107,11 @@ async def test_bad_settings_of_a_consumer_say_what_is_wrong(settings: dict[str, 
 async def test_a_stream_consumer_needs_a_gateway() -> None:
     async with Client("pulsar://localhost:1") as client:
         with pytest.raises(ClientError, match="gateway=GatewayOptions"):
-            await client.stream_consumer("acme/shop/orders", "billing")
+            await client.stream_consumer("topic://acme/shop/orders", "billing")
         with pytest.raises(ClientError, match="needs a name"):
-            await client.stream_consumer("acme/shop/orders", "")
+            await client.stream_consumer("topic://acme/shop/orders", "")
 
 
 def test_a_blocking_client_has_one_too() -> None:
     with blocking.Client("pulsar://localhost:1") as client, pytest.raises(ClientError, match="gateway=GatewayOptions"):
-        client.stream_consumer("acme/shop/orders", "billing")
+        client.stream_consumer("topic://acme/shop/orders", "billing")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pulsar as pulsar_client
 import pytest
 
 from scalable_topics.sdk.arrivals import Arrivals
@@ -184,4 +185,41 @@ async def test_what_is_stopped_delivers_nothing_and_still_acknowledges() -> None
     await consumer.close()
     consumer.acknowledge(2)
     assert pulsar.attached.acknowledged == [1]
+    threads.close()
+
+
+async def test_the_first_attempt_to_attach_is_told_of_and_others_follow() -> None:
+    outcomes: list[Exception | None] = [pulsar_client.ConsumerBusy("busy"), None]
+
+    def attach(_: Callable[[Any, Any], None], __: Attached) -> None:
+        outcome = outcomes.pop(0)
+        if outcome is not None:
+            raise outcome
+
+    consumer, _, threads = make(Pulsar(attach))
+    consumer.keep_attaching()
+    with pytest.raises(pulsar_client.ConsumerBusy):
+        await consumer.first_attempt()
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while not consumer.is_connected:
+            await asyncio.sleep(0.01)
+    await consumer.close()
+    threads.close()
+
+
+async def test_nobody_waits_for_the_first_attempt_of_a_consumer_that_is_closed() -> None:
+    reached, proceed = threading.Event(), threading.Event()
+
+    def attach(_: Callable[[Any, Any], None], __: Attached) -> None:
+        reached.set()
+        assert proceed.wait(TIMEOUT_SECONDS)
+
+    consumer, _, threads = make(Pulsar(attach))
+    consumer.keep_attaching()
+    waiting = asyncio.create_task(consumer.first_attempt())
+    assert await asyncio.to_thread(reached.wait, TIMEOUT_SECONDS)
+    closing = asyncio.create_task(consumer.close())
+    await asyncio.wait_for(waiting, TIMEOUT_SECONDS)
+    proceed.set()
+    await closing
     threads.close()
