@@ -112,6 +112,7 @@ class LayoutFollower:
     def _follow(self, message: LayoutMessage | None) -> None:
         if self._choice.is_scalable:
             self._partitions.stop()
+            self._reader.most_seconds_without_connection = _MOST_SECONDS_WITHOUT_CONNECTION
         if message is None:
             return
         self._latest = message

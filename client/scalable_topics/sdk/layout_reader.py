@@ -34,6 +34,9 @@ class LayoutReader:
         arrived: called in the thread with each message; with None where there is no layout topic or nothing on it; with
             the error for the application where it cannot be read.
         most_seconds_without_connection: after this long a Reader is replaced.
+
+    Attributes:
+        most_seconds_without_connection: the same, from now on.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class LayoutReader:
         self._topic = topic
         self._options = options
         self._tell = arrived
-        self._most_seconds_without_connection = most_seconds_without_connection
+        self.most_seconds_without_connection = most_seconds_without_connection
         self._is_closing = False
         self._wanted = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"layout of {topic}", daemon=True)
@@ -114,7 +117,7 @@ class LayoutReader:
                 now = time.monotonic()
                 if reader.is_connected():
                     connected_at = now
-                elif now - connected_at > self._most_seconds_without_connection or self._wanted.is_set():
+                elif now - connected_at > self.most_seconds_without_connection or self._wanted.is_set():
                     break
                 self._wanted.clear()
         return has_read

@@ -39,7 +39,6 @@ class PartitionWatch:
         self._options = options
         self._counted = counted
         self._failed = failed
-        self._client: pulsar.Client | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -48,26 +47,29 @@ class PartitionWatch:
             self._task = asyncio.get_running_loop().create_task(self._keep_counting())
 
     def stop(self) -> None:
-        """Count no more; `close` is still to be called."""
+        """Count no more."""
         if self._task is not None:
             self._task.cancel()
 
     async def close(self) -> None:
-        """Count no more, and close the connection."""
+        """Count no more, and wait until the connection is closed."""
         self.stop()
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
-        if self._client is not None:
-            await asyncio.to_thread(close_client, self._client)
 
     async def _keep_counting(self) -> None:
+        client = self._options.connect()
+        try:
+            await self._count_with(client)
+        finally:
+            await asyncio.to_thread(close_client, client)
+
+    async def _count_with(self, client: pulsar.Client) -> None:
         every_seconds = self._options.partitions_refresh_seconds
         pause_seconds = min(_LEAST_PAUSE_SECONDS, every_seconds)
         while True:
             try:
-                if self._client is None:
-                    self._client = self._options.connect()
-                count = await asyncio.to_thread(self._count, self._client)
+                count = await asyncio.to_thread(self._count, client)
             except pulsar.PulsarException as error:
                 self._failed(ConnectError(f"cannot count the partitions of {self._topic}: {type(error).__name__}"))
                 pause_seconds = min(2 * pause_seconds, every_seconds)

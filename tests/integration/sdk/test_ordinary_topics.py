@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.metadata import version
 
 import pulsar as pulsar_client
 import pytest
@@ -99,14 +100,19 @@ async def test_R25_everything_attached_is_marked(
 ) -> None:
     topic = await ordinary(partitions)
     await client.producer(topic.persistent, properties={"mine": "1"})
-    await client.queue_consumer(topic.persistent, "s", properties={"mine": "1"})
+    await client.queue_consumer(topic.persistent, "queue", properties={"mine": "1"})
+    await client.stream_consumer(topic.persistent, "stream", properties={"mine": "1"})
     for name in legacy_topics(topic, partitions):
         stats = await view.stats(name)
-        attached = [*stats["publishers"], *stats["subscriptions"]["s"]["consumers"]]
-        assert len(attached) == 2
+        subscriptions = stats["subscriptions"]
+        attached = [
+            *stats["publishers"],
+            *(one for name in ("queue", "stream") for one in subscriptions[name]["consumers"]),
+        ]
+        assert len(attached) == 3
         for each in attached:
             assert each["metadata"]["mine"] == "1"
-            assert each["metadata"][CLIENT_PROPERTY]
+            assert each["metadata"][CLIENT_PROPERTY] == version("scalable-topics")
     readers = (await view.stats(layout_topic_name(topic)))["subscriptions"]
     assert readers
     assert all(name.startswith(f"{READER_PREFIX}-") for name in readers)
