@@ -127,6 +127,15 @@ class PulsarView:
         """Create an ordinary topic with partitions."""
         await self.call("PUT", f"{_path(topic)}/partitions", partitions)
 
+    async def partitions(self, topic: str) -> int:
+        """How many partitions a topic has; 0 if it is not partitioned or does not exist."""
+        found = await self.call("GET", f"{_path(topic)}/partitions", allow=(404,))
+        return 0 if isinstance(found, int) else int(found["partitions"])
+
+    async def delete_partitioned(self, topic: str) -> None:
+        """Delete a topic with partitions, whoever is attached to it."""
+        await self.call("DELETE", f"{_path(topic)}/partitions?force=true")
+
     async def set_partitions(self, topic: str, partitions: int) -> None:
         """Give an ordinary topic more partitions."""
         await self.call("POST", f"{_path(topic)}/partitions", partitions)

@@ -95,7 +95,9 @@ class ScriptedLeader:
 
     async def _open_layout_topic(self) -> None:
         name = layout_topic_name(self.topic)
-        # A client's Reader may have made it, where brokers make topics by themselves.
+        # A client's Reader may have made it, where brokers make topics by themselves; of no use if it has partitions.
+        if await self._view.partitions(name):
+            await self._view.delete_partitioned(name)
         if not await self._view.exists(name):
             await self._view.create_topic(name)
         self._publisher = await asyncio.to_thread(self._client.create_producer, name)

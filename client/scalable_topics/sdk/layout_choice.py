@@ -28,6 +28,7 @@ class LayoutChoice:
         self._made = 0
         self._partitions: int | None = None
         self._is_own = False
+        self._is_announced = False
 
     @property
     def wants_count(self) -> bool:
@@ -44,10 +45,20 @@ class LayoutChoice:
             return None
         self._published = message
         self._is_own = False
+        self._is_announced = message.announcement is not None
         if message.routing is Routing.RANGES:
             self.is_scalable = True
             return message
         return self._make() if message.announcement is None else message
+
+    def nothing_published(self) -> LayoutMessage | None:
+        """There is no layout topic, or nothing on it; answers as `published`. A migration that was announced has been
+        called off then, and what said so has been missed. Should that be wrong, producers do no more than after a hold.
+        """
+        if not self._is_announced or not self.wants_count:
+            return None
+        self._is_announced = False
+        return self._make()
 
     def counted(self, partitions: int) -> LayoutMessage | None:
         """The ordinary topic has so many partitions, 0 where it is not partitioned, and there is no layout topic, or
@@ -60,10 +71,6 @@ class LayoutChoice:
         if self.is_scalable or self._is_own or self._is_announced:
             return None
         return self._make()
-
-    @property
-    def _is_announced(self) -> bool:
-        return self._published is not None and self._published.announcement is not None
 
     def _make(self) -> LayoutMessage | None:
         if self._partitions is None:

@@ -97,8 +97,11 @@ class LayoutFollower:
             try:
                 if isinstance(item, ClientError):
                     raise item
-                if item is not None:
-                    self._follow(self._choice.published(parse_layout_message(item)))
+                self._follow(
+                    self._choice.nothing_published()
+                    if item is None
+                    else self._choice.published(parse_layout_message(item))
+                )
                 if self._choice.wants_count:
                     self._partitions.start()
                 elif self._latest is None:

@@ -221,6 +221,23 @@ async def test_R25_a_migration_called_off_and_tried_again(
     await assert_exact(traffic, leader, pulsar)
 
 
+async def test_R25_a_layout_topic_that_was_made_with_partitions_is_no_obstacle(
+    ordinary: Ordinary, migrate: Migrate, client: Client, pulsar: PulsarAccess, view: PulsarView, namespace: str
+) -> None:
+    """Where brokers make topics with partitions by themselves, a client's Reader makes such a one."""
+    settings = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2}
+    await view.call("POST", f"namespaces/{namespace}/autoTopicCreation", settings)
+    topic = await ordinary(2)
+    leader = await migrate(topic, 2)
+    producer = await client.producer(topic.persistent)
+    assert await view.partitions(layout_topic_name(topic)) == 2
+    async with KeyedTraffic(producer) as traffic:
+        await traffic.until_stored(100)
+        await leader.migrate()
+        await traffic.until_stored(100)
+    await assert_exact(traffic, leader, pulsar)
+
+
 async def test_R25_once_scalable_always_scalable(
     ordinary: Ordinary, migrate: Migrate, client: Client, view: PulsarView
 ) -> None:

@@ -85,6 +85,19 @@ def test_a_migration_called_off_leads_back_to_what_the_client_finds_itself() -> 
     assert choice.published(replace(ANNOUNCED, step=1003)) is not None
 
 
+def test_a_layout_topic_that_is_gone_means_that_the_migration_was_called_off() -> None:
+    """Who was without connection meanwhile has missed what said so."""
+    choice = LayoutChoice(TOPIC, may_be_ordinary=True)
+    choice.counted(0)
+    assert choice.nothing_published() is None
+    choice.published(ANNOUNCED)
+    assert topics(choice.nothing_published()) == (TOPIC.persistent,)
+    assert choice.nothing_published() is None
+    assert choice.published(ANNOUNCED) is None
+    assert choice.published(RANGES) is RANGES
+    assert choice.nothing_published() is None
+
+
 def test_a_client_that_comes_after_a_migration_was_called_off_counts_first() -> None:
     choice = LayoutChoice(TOPIC, may_be_ordinary=True)
     assert choice.published(MODULO) is None
@@ -104,6 +117,7 @@ def test_who_wants_a_scalable_topic_gets_no_other() -> None:
 @given(
     st.lists(
         st.one_of(
+            st.none(),
             st.integers(0, 4),
             st.builds(
                 lambda base, step, uid: replace(base, step=step, incarnation=uid),
@@ -114,14 +128,19 @@ def test_who_wants_a_scalable_topic_gets_no_other() -> None:
         )
     )
 )
-def test_what_is_followed_always_supersedes_and_scalable_stays_so(events: list[int | LayoutMessage]) -> None:
+def test_what_is_followed_always_supersedes_and_scalable_stays_so(events: list[int | LayoutMessage | None]) -> None:
     choice = LayoutChoice(TOPIC, may_be_ordinary=True)
     latest: LayoutMessage | None = None
     most = 0
     for event in events:
-        found = choice.counted(event) if isinstance(event, int) else choice.published(event)
-        if isinstance(event, int):
-            most = max(most, event)
+        match event:
+            case None:
+                found = choice.nothing_published()
+            case int():
+                found = choice.counted(event)
+                most = max(most, event)
+            case _:
+                found = choice.published(event)
         if found is not None:
             assert found.supersedes(latest)
             assert latest is None or not (latest.routing is Routing.RANGES and found.routing is Routing.MODULO)
