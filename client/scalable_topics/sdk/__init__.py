@@ -1,4 +1,5 @@
-"""The client library: producers and consumers on scalable topics of a Classic connection, for asyncio.
+"""The client library: producers and consumers on scalable topics of a Classic connection, for asyncio; and on ordinary
+topics, whose migration they follow (pip-475).
 
 Producers and queue consumers follow the layout topic (docs/contract.md) and need no gateway and no Kubernetes; stream
 and checkpoint consumers are coordinated by way of the gateway (docs/sessions.md). `scalable_topics.sdk.sync` has the
