@@ -22,8 +22,16 @@ class PlannedMigration:
     after: SegmentLayout
 
 
-def plan_migration(topic: TopicName, partitions: int, *, bucket_budget: int = 1) -> PlannedMigration:
-    """Plan the migration of a topic with so many partitions, 0 where it is not partitioned."""
-    after = migrated_layout(topic, partitions, bucket_budget=bucket_budget)
+def plan_migration(
+    topic: TopicName, partitions: int, *, bucket_budget: int = 1, attempts_before: int = 0
+) -> PlannedMigration:
+    """Plan the migration of a topic with so many partitions, 0 where it is not partitioned.
+
+    No id is used again that an attempt before used (R9).
+    """
+    topics = max(1, partitions)
+    after = migrated_layout(
+        topic, partitions, bucket_budget=bucket_budget, first_child_id=topics * (1 + attempts_before)
+    )
     children = tuple(PlannedSegment(child.segment_id, child.hash_range, child.buckets) for child in after.active)
     return PlannedMigration(tuple(segment.segment_id for segment in after.sealed), children, after)

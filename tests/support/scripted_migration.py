@@ -26,6 +26,7 @@ class ScriptedMigration(ScriptedLeader):
     def __init__(self, topic: TopicName, view: PulsarView, service_url: str, token: str, *, partitions: int) -> None:
         super().__init__(topic, view, service_url, token)
         self._partitions = partitions
+        self._attempts = 0
         self.layout = synthetic_layout(topic, partitions)
 
     async def __aenter__(self) -> Self:
@@ -41,7 +42,8 @@ class ScriptedMigration(ScriptedLeader):
 
     async def prepare_migration(self) -> Change:
         """Make the children with the cursors that the ordinary topics have, and the layout topic."""
-        planned = plan_migration(self.topic, self._partitions)
+        planned = plan_migration(self.topic, self._partitions, attempts_before=self._attempts)
+        self._attempts += 1
         self.subscriptions = tuple(sorted(await self._cursors()))
         for child in planned.children:
             await self._create(Segment(child.segment_id, child.hash_range))

@@ -86,9 +86,10 @@ class SimulatedSegments:
             self.layout = SegmentLayout.initial(segments, bucket_budget=bucket_budget)
         else:
             self.layout = synthetic_layout(TOPIC, partitions)
-            self.migration = plan_migration(TOPIC, partitions, bucket_budget=bucket_budget)
         self.change: SegmentChange | PlannedMigration | None = None
         self.called_off = 0
+        self._partitions = partitions
+        self._bucket_budget = bucket_budget
         self.is_announced = False
         self.now = 0.0
         self.step = 0
@@ -120,6 +121,13 @@ class SimulatedSegments:
         return send
 
     # The leader
+
+    def plan_migration(self) -> None:
+        """Begin to migrate the ordinary topic."""
+        assert self._partitions is not None
+        self.plan_change(
+            plan_migration(TOPIC, self._partitions, bucket_budget=self._bucket_budget, attempts_before=self.called_off)
+        )
 
     def publish(self, announced: bool = False) -> None:
         """Publish the layout, and the change under way if it is announced. That of an ordinary topic is what the client

@@ -81,7 +81,7 @@ class Walk:
         layout = self.world.layout
         active = [segment.segment_id for segment in layout.active]
         if layout.is_synthetic:
-            self.world.plan_change(self.world.migration)
+            self.world.plan_migration()
         elif len(active) > 1 and self._one_in(2):
             at = self._number(0, len(active) - 2)
             self.world.plan_change(layout.plan_merge(active[at : at + 2]))
