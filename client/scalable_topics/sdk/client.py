@@ -290,14 +290,16 @@ class Client:
         await self._unfollow(wanted)
 
     async def _unfollow(self, wanted: _Wanted) -> None:
-        follower, users = self._followers[wanted]
+        follower, users = self._followers.pop(wanted, (None, 0))
+        # The client may have been closed meanwhile, and all followers with it.
+        if follower is None:
+            return
         if users > 1:
             self._followers[wanted] = (follower, users - 1)
             return
-        del self._followers[wanted]
-        await follower.close()
         if follower.is_scalable:
             self._scalable.add(wanted.topic)
+        await follower.close()
 
 
 def _check_subscription(subscription: str) -> None:
