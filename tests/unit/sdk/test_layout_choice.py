@@ -115,6 +115,7 @@ def test_who_wants_a_scalable_topic_gets_no_other() -> None:
 
 
 @given(
+    st.integers(0, 4),
     st.lists(
         st.one_of(
             st.none(),
@@ -126,12 +127,14 @@ def test_who_wants_a_scalable_topic_gets_no_other() -> None:
                 st.sampled_from(["a.0", "a.1", "b.0"]),
             ),
         )
-    )
+    ),
 )
-def test_what_is_followed_always_supersedes_and_scalable_stays_so(events: list[int | LayoutMessage | None]) -> None:
+def test_what_is_followed_always_supersedes_and_scalable_stays_so(
+    partitions: int, events: list[int | LayoutMessage | None]
+) -> None:
     choice = LayoutChoice(TOPIC, may_be_ordinary=True)
-    latest: LayoutMessage | None = None
-    most = 0
+    latest = choice.counted(partitions)
+    most = partitions
     for event in events:
         match event:
             case None:
