@@ -236,6 +236,7 @@ class OperatorProcess:
             views=self.views,
             load=OwnLoads(loads),
             writes=self._settings.gateway_writes,
+            migration_enabled=self._settings.operations.migration_enabled,
             namespaces=self._settings.namespaces,
         )
         return partial(rest_routes, sources)

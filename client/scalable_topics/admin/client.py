@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -46,6 +47,8 @@ DEFAULT_WAIT_SECONDS = 300.0
 
 _OPERATION_HEADER = "X-Scalable-Topics-Operation"
 _LOOK_SECONDS = 1.0
+# Of a topic that is declared and has no layout.
+_NOT_MADE_YET = 503
 
 
 class AdminClient:
@@ -156,10 +159,26 @@ class AdminClient:
         return await self._operate(rest.REBUCKET, topic, more, query, dry_run, ttl_seconds_after_finished)
 
     async def migrate(
-        self, topic: str, *, force: bool = False, ttl_seconds_after_finished: int | None = None
+        self,
+        topic: str,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        ttl_seconds_after_finished: int | None = None,
     ) -> Outcome:
-        """Make the topic that the ScalableTopic names in `migrateFrom` a scalable one (pip-475)."""
-        return await self._operate(rest.MIGRATE, topic, {}, {"force": force}, False, ttl_seconds_after_finished)
+        """Make an ordinary topic, partitioned or not, a scalable one (pip-475). This cannot be taken back.
+
+        It takes a SegmentOperation where a ScalableTopic declares the topic; else a ScalableTopic is made.
+
+        Args:
+            topic: its name.
+            force: whether clients that do not know scalable topics are cut off; it is refused while they are attached
+                otherwise.
+            dry_run: change nothing; the plan tells what would be carried over, and what is in the way.
+            ttl_seconds_after_finished: see above.
+        """
+        outcome = await self._operate(rest.MIGRATE, topic, {}, {"force": force}, dry_run, ttl_seconds_after_finished)
+        return outcome if outcome.operation is not None else replace(outcome, awaited=Awaited.TOPIC_READY)
 
     async def get_operation(self, topic: str, operation: OperationName) -> SegmentOperation:
         """A SegmentOperation of a topic, as it stands."""
@@ -394,7 +413,12 @@ class AdminClient:
         topic, subscription = str(outcome.topic), outcome.subscription or ""
         match outcome.awaited:
             case Awaited.TOPIC_READY:
-                return await _is_there(self.get_topic(topic))
+                try:
+                    return await _is_there(self.get_topic(topic))
+                except UnavailableError as error:
+                    if error.status != _NOT_MADE_YET:
+                        raise
+                    return False
             case Awaited.TOPIC_GONE:
                 return not await _is_there(self.get_topic(topic))
             case Awaited.SUBSCRIPTION_GONE:

@@ -119,10 +119,19 @@ class AdminClient:
             )
         )
 
-    def migrate(self, topic: str, *, force: bool = False, ttl_seconds_after_finished: int | None = None) -> Outcome:
-        """Make the topic that the ScalableTopic names in `migrateFrom` a scalable one (pip-475)."""
+    def migrate(
+        self,
+        topic: str,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        ttl_seconds_after_finished: int | None = None,
+    ) -> Outcome:
+        """Make an ordinary topic, partitioned or not, a scalable one (pip-475). This cannot be taken back."""
         return self._loop.run(
-            self._client.migrate(topic, force=force, ttl_seconds_after_finished=ttl_seconds_after_finished)
+            self._client.migrate(
+                topic, force=force, dry_run=dry_run, ttl_seconds_after_finished=ttl_seconds_after_finished
+            )
         )
 
     def get_operation(self, topic: str, operation: OperationName) -> SegmentOperation:

@@ -223,17 +223,19 @@ class KubeClient:
         name: str,
         *,
         uid: str | None = None,
+        resource_version: str | None = None,
         propagation: str = "Background",
         dry_run: bool = False,
     ) -> None:
-        """Delete an object, only if its uid is the given one; quiet when it is gone.
+        """Delete an object, only if its uid and its version are the given ones; quiet when it is gone.
 
         With propagation `Foreground` it stays, marked, until what it owns is gone. A dry run only finds out whether it
         could be deleted.
         """
         body: Body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-        if uid:
-            body["preconditions"] = {"uid": uid}
+        given = {"uid": uid, "resourceVersion": resource_version}
+        if preconditions := {name: value for name, value in given.items() if value}:
+            body["preconditions"] = preconditions
         if dry_run:
             body["dryRun"] = ["All"]
         try:

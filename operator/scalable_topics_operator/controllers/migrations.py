@@ -7,13 +7,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from scalable_topics.layout import TopicName
 from scalable_topics_operator.api.segment_operation import SegmentOperation
 from scalable_topics_operator.controllers.operation_queue import OperationQueue, QueuedOperation
 from scalable_topics_operator.controllers.topic_work import TopicWork, TopicWorkMaker
 from scalable_topics_operator.operations.errors import BackendRefused, MigrationRefused, Unsupported
 from scalable_topics_operator.operations.migrate import no_such_topic, open_migration
 from scalable_topics_operator.operations.preflight import CLIENTS_SHOWN, Obstacle, Preflight, notes_of, preflight
-from scalable_topics_operator.operations.protocols import NameState
+from scalable_topics_operator.operations.protocols import NameState, TopicBackend
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Migrations:
                 force = spec.migrate is not None and spec.migrate.force
                 found = await self._look(work, name, force=force)
                 if spec.dry_run:
-                    plan = _plan(found, force=force)
+                    plan = plan_of(found, force=force)
                     await self._operations.succeed(entry, "dry run: nothing was changed", {"plan": plan})
                     continue
                 await self._begin(work, found, _Wanted(force, entry))
@@ -76,36 +77,52 @@ class Migrations:
         await open_migration(work.ctx, found.survey, request, force=wanted.force)
 
     async def _look(self, work: TopicWork, name: NameState, *, force: bool) -> Preflight:
-        if name.claim is not None:
-            owner = f"{name.claim.resource_namespace}/{name.claim.resource_name}"
-            raise MigrationRefused(
-                "AlreadyScalable", f"{work.topic} is a scalable topic already, of ScalableTopic {owner}"
-            )
-        survey = await work.ctx.backend.survey(work.topic)
-        if survey is None:
-            raise no_such_topic(work.topic)
-        unfit = ""
-        try:
-            # The layout topic besides.
-            await work.ctx.backend.require_fit(work.topic, more_topics=max(1, survey.partitions) + 1)
-        except Unsupported as refused:
-            unfit = str(refused)
-        found = preflight(
+        found = await look_at_ordinary(
+            work.ctx.backend,
             work.topic,
-            survey,
+            name,
             bucket_budget=work.spec.bucket_budget,
             force=force,
-            unfit=unfit,
             enabled=work.ctx.settings.migration_enabled,
         )
         forbidden = self._maker.why_forbidden(work, "Migrate")
         if not forbidden:
             return found
-        return Preflight(survey, found.children, (Obstacle("NotAllowed", forbidden), *found.obstacles))
+        return Preflight(found.survey, found.children, (Obstacle("NotAllowed", forbidden), *found.obstacles))
 
 
-def _plan(found: Preflight, *, force: bool) -> dict[str, Any]:
-    """`status.plan` of a dry run."""
+async def look_at_ordinary(
+    backend: TopicBackend, topic: TopicName, name: NameState, *, bucket_budget: int, force: bool, enabled: bool
+) -> Preflight:
+    """What a migration would meet; nothing is changed.
+
+    Args:
+        backend: the brokers.
+        topic: its name.
+        name: what exists under it.
+        bucket_budget: entry buckets that the scalable topic would have.
+        force: whether clients that do not know scalable topics would be cut off.
+        enabled: whether this operator migrates at all.
+
+    Raises MigrationRefused where there is nothing to migrate, BackendError.
+    """
+    if name.claim is not None:
+        owner = f"{name.claim.resource_namespace}/{name.claim.resource_name}"
+        raise MigrationRefused("AlreadyScalable", f"{topic} is a scalable topic already, of ScalableTopic {owner}")
+    survey = await backend.survey(topic)
+    if survey is None:
+        raise no_such_topic(topic)
+    unfit = ""
+    try:
+        # The layout topic besides.
+        await backend.require_fit(topic, more_topics=max(1, survey.partitions) + 1)
+    except Unsupported as refused:
+        unfit = str(refused)
+    return preflight(topic, survey, bucket_budget=bucket_budget, force=force, unfit=unfit, enabled=enabled)
+
+
+def plan_of(found: Preflight, *, force: bool) -> dict[str, Any]:
+    """What a dry run answers, as `status.plan` has it. Pure."""
     survey = found.survey
     return {
         "parents": [{"id": number, "range": "0000-ffff"} for number in range(max(1, survey.partitions))],

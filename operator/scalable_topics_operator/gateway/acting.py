@@ -77,6 +77,27 @@ class CallerWrites:
 
         await self._acting(caller, delete)
 
+    async def delete_unchanged(self, caller: Caller, resource: Resource, body: Body) -> bool:
+        """Delete this very object as it is; False if it has changed meanwhile, and stays. Raises Refusal."""
+        metadata = body["metadata"]
+        changed = False
+
+        async def delete(kube: KubeClient) -> None:
+            nonlocal changed
+            try:
+                await kube.delete(
+                    resource,
+                    metadata["namespace"],
+                    metadata["name"],
+                    uid=metadata["uid"],
+                    resource_version=metadata["resourceVersion"],
+                )
+            except KubeConflict:
+                changed = True
+
+        await self._acting(caller, delete)
+        return not changed
+
     async def annotate(self, caller: Caller, resource: Resource, body: Body, annotations: Mapping[str, str]) -> None:
         """Add annotations to this very object. Raises Refusal."""
         metadata = body["metadata"]

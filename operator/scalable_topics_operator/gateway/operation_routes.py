@@ -29,7 +29,7 @@ OPERATION_ANSWERS = {
     204: "done; header X-Scalable-Topics-Operation names the SegmentOperation",
     202: "the SegmentOperation is made, and not ended within 30 s",
     409: "brokers or the state of the topic are in the way",
-    412: "the segments or the subscription are not in a state for it, or this release cannot do it",
+    412: "the segments or the subscription are not in a state for it, or the topic is an ordinary one",
 }
 PLANNED = Payload("of a dry run: what would be done", schemas.PLAN)
 
@@ -78,12 +78,23 @@ MIGRATE = Route(
     name="migrate",
     method="POST",
     path=f"{TOPIC_PATH}/migrate",
-    summary="Make the topic that the ScalableTopic names in migrateFrom a scalable one",
+    summary="Make an ordinary topic, partitioned or not, a scalable one",
     tag=Tag.OPERATIONS,
     rights=(Right("produce", TOPICS), *_OPERATES),
-    parameters=(*OF_TOPIC, FORCE, TTL_SECONDS),
-    answers=OPERATION_ANSWERS,
-    details="Makes a SegmentOperation, which this release refuses.",
+    parameters=(*OF_TOPIC, FORCE, DRY_RUN, TTL_SECONDS),
+    answers={
+        **OPERATION_ANSWERS,
+        202: "the SegmentOperation or the ScalableTopic is made, and it is not decided within 30 s",
+        404: "there is no such topic",
+        405: "no ScalableTopic declares the topic, and no connection maps the Pulsar namespace to a Kubernetes one, or "
+        "REST writes are switched off; `manifest` is what to apply instead",
+        409: "it is scalable already, or clients are attached that do not know scalable topics and `force` is false",
+        412: "the topic is sealed, or uses what scalable topics do not work with, or migrations are switched off",
+    },
+    answer=PLANNED,
+    details="Makes a SegmentOperation where a ScalableTopic declares the topic; else a ScalableTopic with "
+    "`deletionPolicy: Retain`, which takes the right to `create` ScalableTopics in place of SegmentOperations. What is "
+    "refused leaves no ScalableTopic behind.",
     writes=True,
 )
 

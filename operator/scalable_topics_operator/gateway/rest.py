@@ -13,9 +13,14 @@ from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.policy_book import PolicyBook
 from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
 from scalable_topics_operator.gateway.acting import CallerWrites
+from scalable_topics_operator.gateway.brokers import Brokers
+from scalable_topics_operator.gateway.declaring import TopicDeclarations
 from scalable_topics_operator.gateway.looks import SegmentLooks
 from scalable_topics_operator.gateway.mappings import Mappings
+from scalable_topics_operator.gateway.migration_handlers import MigrationHandlers
 from scalable_topics_operator.gateway.operation_handlers import OperationHandlers
+from scalable_topics_operator.gateway.operation_making import OperationMaker
+from scalable_topics_operator.gateway.ordinary_topics import OrdinaryTopics
 from scalable_topics_operator.gateway.other_handlers import OtherHandlers
 from scalable_topics_operator.gateway.parts import GatewayParts
 from scalable_topics_operator.gateway.policy_handlers import PolicyHandlers
@@ -42,6 +47,7 @@ class RestSources:
         views: what this replica can tell of the topics it leads; None while there is nothing that could.
         load: what this replica has sampled; None while it samples nothing.
         writes: whether callers may write.
+        migration_enabled: whether ordinary topics are migrated.
         namespaces: Kubernetes namespaces that this operator watches; empty for all.
         wait_seconds: how long callers wait for what they have asked for.
     """
@@ -55,6 +61,7 @@ class RestSources:
     views: TopicViews | None = None
     load: LoadSource | None = None
     writes: bool = True
+    migration_enabled: bool = True
     namespaces: Collection[str] = ()
     wait_seconds: float = WAIT_SECONDS
 
@@ -66,17 +73,23 @@ def rest_routes(sources: RestSources, parts: GatewayParts) -> Iterable[web.Route
     writes = CallerWrites(kube, enabled=sources.writes)
     waits = ObjectWaits(cache, (TOPICS, SEGMENT_OPERATIONS, POLICIES), sources.wait_seconds)
     parts.endings.append(waits.close)
-    mappings, looks = Mappings(cache), SegmentLooks(sources.connections)
+    mappings, brokers = Mappings(cache), Brokers(sources.connections)
+    looks, operations = SegmentLooks(brokers), OperationMaker(writes, waits)
+    declarations = TopicDeclarations(writes, waits, mappings, cache, sources.namespaces)
     policies = PolicyHandlers(admission, writes, waits, mappings, cache, sources.book, kube)
-    topics = TopicHandlers(admission, writes, waits, mappings, cache, looks, policies, sources.namespaces)
+    topics = TopicHandlers(admission, writes, waits, mappings, cache, looks, policies, declarations)
     subscriptions = SubscriptionHandlers(
         admission, writes, waits, cache, looks, sources.wishes, parts.leaders, parts.forwarding
+    )
+    migrations = MigrationHandlers(
+        admission, writes, operations, declarations, brokers, enabled=sources.migration_enabled
     )
     bound = (
         *topics.bound(),
         *ViewHandlers(admission, parts.leaders, parts.forwarding, sources.views).bound(),
         *subscriptions.bound(),
-        *OperationHandlers(admission, writes, waits).bound(),
+        *OperationHandlers(admission, operations, OrdinaryTopics(admission, mappings, brokers), waits).bound(),
+        *migrations.bound(),
         *policies.bound(),
         *SegmentHandlers(admission, looks).bound(),
     )

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import re
-from collections.abc import Collection, Mapping
 from typing import Any
 
-import yaml
 from aiohttp import web
 
 from scalable_topics.layout import LayoutError, TopicName, to_pip468, validate_scalable_name
-from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
+from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import FORCE_DELETE_ANNOTATION, TOPICS
-from scalable_topics_operator.controllers.conditions import find_condition, holds
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.topic_work import BY_NAME, BY_PULSAR_NAMESPACE, connection_of
+from scalable_topics_operator.controllers.topic_work import BY_PULSAR_NAMESPACE, connection_of
 from scalable_topics_operator.gateway import topic_routes as routes
 from scalable_topics_operator.gateway.acting import CallerWrites
 from scalable_topics_operator.gateway.common_parameters import CONNECTION, FORCE
+from scalable_topics_operator.gateway.declaring import TopicDeclarations, accepted, as_yaml, topic_manifest
 from scalable_topics_operator.gateway.looks import SegmentLooks
-from scalable_topics_operator.gateway.mappings import Mappings, NamespaceMapping
-from scalable_topics_operator.gateway.policy_handlers import MADE_BY_LABEL, MADE_BY_REST, PolicyHandlers
+from scalable_topics_operator.gateway.mappings import Mappings
+from scalable_topics_operator.gateway.policy_handlers import PolicyHandlers
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.rest_call import Bound, Call, RestAdmission, Subject
 from scalable_topics_operator.gateway.route import Right
 from scalable_topics_operator.gateway.waiting import ObjectWaits
 
-# Why a topic cannot be made, and what that is in HTTP; everything else is 409.
-_STATUSES: Mapping[str, int] = {
-    "NamespaceMissing": 404,
-    "NotAllowed": 403,
-    "InvalidSpec": 400,
-    "InvalidName": 400,
-}
 _MOST_PROPERTIES, _PROPERTY_CHARS = 64, 1024
-_NAME_CHARS = 200
 _GONE = "gone"
 
 
@@ -52,7 +39,7 @@ class TopicHandlers:
         cache: the objects, with index `BY_PULSAR_NAMESPACE`.
         looks: asks brokers.
         policies: tells the override of a topic.
-        namespaces: Kubernetes namespaces that this operator watches; empty for all.
+        declarations: makes topics.
     """
 
     def __init__(
@@ -64,7 +51,7 @@ class TopicHandlers:
         cache: ObjectCache,
         looks: SegmentLooks,
         policies: PolicyHandlers,
-        namespaces: Collection[str],
+        declarations: TopicDeclarations,
     ) -> None:
         self._admission = admission
         self._writes = writes
@@ -73,7 +60,7 @@ class TopicHandlers:
         self._cache = cache
         self._looks = looks
         self._policies = policies
-        self._namespaces = namespaces
+        self._declarations = declarations
 
     def bound(self) -> list[Bound]:
         """What it answers."""
@@ -115,55 +102,17 @@ class TopicHandlers:
             validate_scalable_name(topic)
         except LayoutError as error:
             raise Refusal(400, str(error)) from None
-        segments = call.values.get(routes.INITIAL_SEGMENTS) or 1
-        properties = _properties(await call.json())
-        mapping = self._mappings.one_of(call.pulsar_namespace, call.values.get(CONNECTION))
-        if mapping is None:
-            raise Refusal(
-                405,
-                f"no connection maps Pulsar namespace {call.pulsar_namespace} to a Kubernetes one "
-                "(spec.pulsarNamespaceMappings); apply a ScalableTopic",
-                manifest=_yaml(_manifest(topic, _unmapped(call), segments, properties, "a-namespace")),
-            )
-        manifest = _manifest(topic, mapping.connection, segments, properties, mapping.namespace)
-        self._writes.require_enabled(_yaml(manifest))
+        segments, properties = call.values.get(routes.INITIAL_SEGMENTS) or 1, _properties(await call.json())
+        spec: dict[str, Any] = {"segments": {"initial": segments}, "deletionPolicy": "Delete"}
+        if properties:
+            spec["properties"] = properties
+        mapping = self._declarations.mapping_of(call, spec)
+        manifest = topic_manifest(topic, mapping.connection, mapping.namespace, spec)
+        self._writes.require_enabled(as_yaml(manifest))
         await self._admission.require(call, right, mapping.namespace)
         mapping.require_allowed(mapping.namespace, topic)
-        self._require_free(topic, mapping)
-        self._waits.require_room()
-        made = await self._writes.create(call.caller, TOPICS, manifest)
-        return await self._until_ready(call, topic, made)
-
-    def _require_free(self, topic: TopicName, mapping: NamespaceMapping) -> None:
-        if self._namespaces and mapping.namespace not in self._namespaces:
-            raise Refusal(
-                409, f"this operator does not watch namespace {mapping.namespace}, which the connection maps to"
-            )
-        for key, body in self._cache.find(BY_NAME, str(topic)):
-            if connection_of(body) == mapping.connection:
-                raise Refusal(409, f"{topic} is there already: ScalableTopic {key.namespace}/{key.name} declares it")
-
-    async def _until_ready(self, call: Call, topic: TopicName, made: Body) -> web.StreamResponse:
-        """Wait for a topic that was just declared; what cannot be made leaves no object behind."""
-        key, uid = key_of(TOPICS, made), made["metadata"]["uid"]
-
-        def became(body: Body | None) -> Body | None:
-            if body is None or body["metadata"]["uid"] != uid:
-                return None
-            status = body.get("status") or {}
-            seen = status.get("observedGeneration") == body["metadata"]["generation"]
-            return body if seen and (holds(status, "Stalled") or _is_ready(status)) else None
-
-        body = await self._waits.until(key, became)
-        if body is None:
-            latest = self._waits.latest(key) or made
-            return _accepted(f"ScalableTopic {key.namespace}/{key.name} is made, and not ready yet", latest)
-        status = body["status"]
-        if not holds(status, "Stalled"):
-            return web.Response(status=204)
-        ready = find_condition(status, "Ready")
-        await self._writes.delete(call.caller, TOPICS, body)
-        raise Refusal(_STATUSES.get(ready["reason"], 409), f"{topic} cannot be made: {ready['message']}")
+        self._declarations.require_free(topic, mapping)
+        return await self._declarations.make(call, manifest, "cannot be made")
 
     async def _record(self, call: Call) -> web.StreamResponse:
         subject = await self._admission.topic(call)
@@ -185,7 +134,7 @@ class TopicHandlers:
         )
         if gone is not None:
             return web.Response(status=204)
-        return _accepted(f"{subject.topic} is being deleted", self._waits.latest(subject.key) or subject.body)
+        return accepted(f"{subject.topic} is being deleted", self._waits.latest(subject.key) or subject.body)
 
     def _require_deletable(self, subject: Subject) -> None:
         connection = connection_of(subject.body)
@@ -221,47 +170,6 @@ class TopicHandlers:
         await self._writes.delete(call.caller, TOPICS, subject.body)
 
 
-def object_name(local: str) -> str:
-    """What the object of a topic is called that REST makes: the topic's own name, where objects may have it."""
-    plain = re.sub("[^a-z0-9.]+", "-", local.lower())
-    plain = re.sub(r"[-.]*\.[-.]*", ".", plain).strip("-.")[:_NAME_CHARS].strip("-.")
-    if plain == local:
-        return plain
-    digest = hashlib.sha256(local.encode()).hexdigest()[:8]
-    return f"{plain}-{digest}" if plain else f"topic-{digest}"
-
-
-def _manifest(
-    topic: TopicName, connection: ObjectKey, segments: int, properties: Mapping[str, str], namespace: str
-) -> Body:
-    reference = {"name": connection.name}
-    if connection.namespace != namespace:
-        reference["namespace"] = connection.namespace
-    spec: dict[str, Any] = {
-        "topic": str(topic),
-        "connectionRef": reference,
-        "segments": {"initial": segments},
-        "deletionPolicy": "Delete",
-    }
-    if properties:
-        spec["properties"] = dict(properties)
-    return {
-        "apiVersion": TOPICS.api_version,
-        "kind": TOPICS.kind,
-        "metadata": {
-            "namespace": namespace,
-            "name": object_name(topic.local),
-            "labels": {MADE_BY_LABEL: MADE_BY_REST},
-        },
-        "spec": spec,
-    }
-
-
-def _unmapped(call: Call) -> ObjectKey:
-    namespace, _, name = (call.values.get(CONNECTION) or "its-namespace/the-connection").partition("/")
-    return ObjectKey("", namespace, name)
-
-
 def _properties(body: Any) -> dict[str, str]:
     """The properties in a body; brokers' clients send an empty text for none. Raises Refusal: 400."""
     if body is None or body == "":
@@ -273,19 +181,5 @@ def _properties(body: Any) -> dict[str, str]:
     return dict(body)
 
 
-def _is_ready(status: Mapping[str, Any]) -> bool:
-    return holds(status, "Ready") and not holds(status, "Reconciling")
-
-
-def _accepted(what: str, body: Body) -> web.Response:
-    ready = find_condition(body.get("status") or {}, "Ready")
-    why = f": {ready['reason']}: {ready['message']}" if ready else ""
-    return web.json_response({"reason": what + why}, status=202)
-
-
 def _text(connection: ObjectKey) -> str:
     return f"{connection.namespace}/{connection.name}"
-
-
-def _yaml(manifest: Body) -> str:
-    return yaml.safe_dump(manifest, sort_keys=False)

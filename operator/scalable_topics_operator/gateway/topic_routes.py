@@ -55,6 +55,7 @@ CREATE_TOPIC = Route(
         405: "no connection maps the Pulsar namespace to a Kubernetes one, or REST writes are switched off; `manifest` "
         "is what to apply instead",
         409: "there is a topic of this name, or an object of the name that this one would have",
+        412: "the Pulsar namespace uses what scalable topics do not work with",
     },
     details="Makes a ScalableTopic with `deletionPolicy: Delete`.",
     writes=True,

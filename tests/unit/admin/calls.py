@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scalable_topics.admin import (
@@ -277,6 +277,15 @@ CALLS = (
         {"force": ["true"], "ttlSecondsAfterFinished": ["0"]},
         reply=DONE,
         result=_MADE,
+    ),
+    Call(
+        "migrate",
+        (TOPIC,),
+        ("POST", f"{TOPIC_URL}/migrate"),
+        _WITH_OPTIONS,
+        _OPTIONS_QUERY,
+        reply=PLANNED,
+        result=replace(_planned(), awaited=Awaited.TOPIC_READY),
     ),
     Call(
         "get_operation",

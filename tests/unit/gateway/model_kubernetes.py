@@ -57,6 +57,7 @@ class Kubernetes:
         extra: what tokens carry besides.
         heard_extra: what of that came along with the last call for somebody else.
         lose_replies: how many creations are done without an answer.
+        before_delete: what happens while a deletion is on its way.
     """
 
     cache: ObjectCache
@@ -70,6 +71,7 @@ class Kubernetes:
     extra: dict[str, list[str]] = field(default_factory=dict)
     heard_extra: dict[str, list[str]] = field(default_factory=dict)
     lose_replies: int = 0
+    before_delete: Callable[[], None] = lambda: None
     _objects: dict[tuple[str, str, str], Body] = field(default_factory=dict)
     _versions: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
 
@@ -172,11 +174,14 @@ class Kubernetes:
 
     async def _delete(self, resource: Resource, namespace: str, name: str, request: web.Request) -> web.Response:
         options = await request.json()
+        self.before_delete()
         found = self._objects.get((resource.plural, namespace, name))
         if found is None:
             return _failed(404, f"{name} not found")
         if options.get("preconditions", {}).get("uid") not in (None, found["metadata"]["uid"]):
             return _failed(409, "the uid is another")
+        if options.get("preconditions", {}).get("resourceVersion") not in (None, found["metadata"]["resourceVersion"]):
+            return _failed(409, "it has changed")
         if not options.get("dryRun"):
             self._drop(resource, found)
         return web.json_response({"kind": "Status"})

@@ -112,6 +112,7 @@ async def replica(
     limits: SessionLimits = _LIMITS,
     cache: ObjectCache | None = None,
     writes: bool = True,
+    migration_enabled: bool = True,
     wait_seconds: float = 1.0,
 ) -> AsyncIterator[Replica]:
     """Start one that knows topic `topic://acme/shop/orders` unless it is given a cache; without views and samples if
@@ -132,6 +133,7 @@ async def replica(
         views=None if without else known,
         load=None if without else known,
         writes=writes,
+        migration_enabled=migration_enabled,
         wait_seconds=wait_seconds,
     )
     fingerprint = certificate.fingerprint if certificate is not None else None

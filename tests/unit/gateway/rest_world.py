@@ -23,9 +23,10 @@ from scalable_topics_operator.gateway.consumer_sessions import ConsumerSessionRo
 from scalable_topics_operator.gateway.parts import GatewayParts
 from scalable_topics_operator.gateway.route import Route, Who
 from scalable_topics_operator.gateway.subscription_routes import RESTORE
-from scalable_topics_operator.operations.errors import BackendError, TopicMissing
+from scalable_topics_operator.operations.errors import BackendError, TopicMissing, Unsupported
 from scalable_topics_operator.operations.journal import TopicState
-from scalable_topics_operator.operations.protocols import CursorLook, Position, SegmentLook, TopicBackend
+from scalable_topics_operator.operations.legacy_survey import LegacySurvey
+from scalable_topics_operator.operations.protocols import CursorLook, NameState, Position, SegmentLook, TopicBackend
 from tests.unit.gateway.model_kubernetes import ALICE, Kubernetes, kubernetes
 from tests.unit.gateway.pulsar_cluster import PULSAR, Clusters
 from tests.unit.gateway.replica import Replica, make_cache, replica
@@ -54,10 +55,13 @@ _SAMPLES = {
 
 @dataclass
 class Brokers:
-    """Brokers that show segments. Implements what the REST asks of a `TopicBackend`."""
+    """Brokers that show segments and ordinary topics. Implements what the REST asks of a `TopicBackend`."""
 
     looks: dict[str, SegmentLook] = field(default_factory=dict)
     error: BackendError | None = None
+    names: dict[TopicName, NameState] = field(default_factory=dict)
+    surveys: dict[TopicName, LegacySurvey] = field(default_factory=dict)
+    unfit: str = ""
 
     def segment_topic(self, topic: TopicName, segment: Segment) -> str:
         return segment.topic or classic_segment_name(topic, segment.hash_range, segment.segment_id)
@@ -68,6 +72,18 @@ class Brokers:
         if segment_topic not in self.looks:
             raise TopicMissing(f"{segment_topic}: topic not found")
         return self.looks[segment_topic]
+
+    async def read_name(self, topic: TopicName) -> NameState:
+        if self.error is not None:
+            raise self.error
+        return self.names.get(topic, NameState(exists=False))
+
+    async def survey(self, topic: TopicName) -> LegacySurvey | None:
+        return self.surveys.get(topic)
+
+    async def require_fit(self, topic: TopicName, *, more_topics: int) -> None:
+        if self.unfit:
+            raise Unsupported(self.unfit)
 
 
 @dataclass
@@ -170,7 +186,7 @@ def sample_body(route: Route) -> Any:
 
 @asynccontextmanager
 async def rest_world(
-    *, mapped: bool = True, writes: bool = True, wait_seconds: float = 0.3
+    *, mapped: bool = True, writes: bool = True, migration_enabled: bool = True, wait_seconds: float = 0.3
 ) -> AsyncIterator[RestWorld]:
     """Start one with topic `orders` of two segments, which this replica leads."""
     cache = make_cache()
@@ -191,6 +207,7 @@ async def rest_world(
             cache=cache,
             clusters=clusters,
             writes=writes,
+            migration_enabled=migration_enabled,
             wait_seconds=wait_seconds,
             more=(_consumer_sessions,),
         ) as one:

@@ -1,4 +1,4 @@
-"""R32: split, merge, rebucket, migrate, seek and skip-all make SegmentOperations as the caller, and wait for them."""
+"""R32: split, merge, rebucket, seek and skip-all make SegmentOperations as the caller, and wait for them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def _spec(world: RestWorld) -> dict[str, Any]:
         (f"{TOPIC_URL}/merge/1/0", {"type": "Merge", "merge": {"segments": [1, 0]}}),
         (f"{TOPIC_URL}/rebucket/0?buckets=8", {"type": "Rebucket", "rebucket": {"segment": 0, "buckets": 8}}),
         (f"{TOPIC_URL}/rebucket/0?bucketCount=8", {"type": "Rebucket", "rebucket": {"segment": 0, "buckets": 8}}),
-        (f"{TOPIC_URL}/migrate?force=true", {"type": "Migrate", "migrate": {"force": True}}),
         (
             f"{SUBSCRIPTION_URL}/seek?timestamp=1798804800125",
             {"type": "Seek", "seek": {"subscription": "billing", "timestamp": "2027-01-01T12:00:00.125Z"}},
@@ -141,6 +140,7 @@ async def test_what_cannot_be_makes_no_object(path: str, status: int, words: str
         ("NotPossible", 412),
         ("CursorLost", 412),
         ("NotAvailable", 412),
+        ("Unsupported", 412),
         ("BrokerRefused", 409),
         ("CursorsNotMoved", 409),
         (None, 409),
