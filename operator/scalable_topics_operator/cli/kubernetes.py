@@ -45,7 +45,7 @@ async def find_topic(name: str, namespace: str | None) -> TopicRef:
             return TopicRef(TopicName.parse(name))
         except LayoutError as error:
             raise BadUsage(str(error)) from None
-    async with _api_server() as kube:
+    async with api_server() as kube:
         body = await kube.get(TOPICS, namespace or kube.default_namespace, name)
     spec, reference = body["spec"], body["spec"]["connectionRef"]
     where = reference.get("namespace") or body["metadata"]["namespace"]
@@ -60,12 +60,13 @@ async def token_of(service_account: str) -> str:
     namespace, slash, name = service_account.partition("/")
     if not (namespace and slash and name) or "/" in name:
         raise BadUsage(f"{service_account!r} is not namespace/name of a service account")
-    async with _api_server() as kube:
+    async with api_server() as kube:
         return await request_token(kube, namespace, name, _TOKEN_SECONDS)
 
 
 @contextlib.asynccontextmanager
-async def _api_server() -> AsyncIterator[KubeClient]:
+async def api_server() -> AsyncIterator[KubeClient]:
+    """The API server of the kubeconfig; what it refuses within raises CliError."""
     try:
         async with KubeClient(manager="stopics", timeout_seconds=_TIMEOUT_SECONDS, tries=_TRIES) as kube:
             yield kube

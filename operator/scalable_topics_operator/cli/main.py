@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -16,8 +16,11 @@ from rich.console import Console
 from scalable_topics_operator.cli.faults import BadUsage, CliError
 from scalable_topics_operator.cli.gateway_client import ask_gateway
 from scalable_topics_operator.cli.kubernetes import find_topic, token_of
+from scalable_topics_operator.cli.migrate_command import MigrateOptions, migrate
 from scalable_topics_operator.cli.tables import show_explanation, show_policy
 from scalable_topics_operator.cluster.reviews import AUDIENCE
+
+T = TypeVar("T")
 
 # A token on the command line would be seen by everybody on the machine.
 TOKEN_VARIABLE = "STOPICS_TOKEN"
@@ -41,6 +44,11 @@ policy = typer.Typer(help="Automatic split and merge: which knobs apply.", no_ar
 app.add_typer(policy, name="policy")
 
 Name = Annotated[str, typer.Argument(help="A ScalableTopic object, or topic://tenant/namespace/name.")]
+OptionalName = Annotated[str | None, typer.Argument(help="A ScalableTopic object, or the topic that one declares.")]
+Selector = Annotated[
+    str | None, typer.Option("--selector", "-l", help="Labels of ScalableTopics, as kubectl takes them: key=value,...")
+]
+AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Select in all Kubernetes namespaces.")]
 Namespace = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Kubernetes namespace of the object; else the kubeconfig's.")
 ]
@@ -86,6 +94,31 @@ def resolve(
     _show("autoScalePolicy/effective", show_policy, name, namespace, output, gateway, token_file, service_account)
 
 
+@app.command(name="migrate")
+def migrate_topics(
+    name: OptionalName = None,
+    namespace: Namespace = None,
+    selector: Selector = None,
+    all_namespaces: AllNamespaces = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing: report what one topic would meet.")
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Change nothing: a line for each of the selected topics.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Cut clients off that do not know scalable topics.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    wave: Annotated[int, typer.Option("--wave", min=1, max=50, help="How many topics at a time.")] = 5,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait for each.")] = 600,
+    output: As = Output.TABLE,
+) -> None:
+    """Make ordinary topics scalable ones, with your kubeconfig. This cannot be taken back."""
+    options = MigrateOptions(
+        name, namespace, selector, all_namespaces, plan, dry_run, force, yes, wave, timeout, output is Output.JSON
+    )
+    _finish(migrate(options))
+
+
 def run() -> None:
     """The console script."""
     app()
@@ -112,15 +145,20 @@ def _show(
         token = given if given is not None else await token_of(service_account or "")
         return await ask_gateway(gateway, token, ref, what)
 
-    try:
-        answer = asyncio.run(ask())
-    except CliError as error:
-        typer.echo(f"stopics: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(error.exit_code) from None
+    answer = _finish(ask())
     if output is Output.JSON:
         typer.echo(json.dumps(answer, indent=2))
     else:
         show(Console(highlight=False, markup=False), answer)
+
+
+def _finish(work: Coroutine[Any, Any, T]) -> T:
+    """Run it to its end; a failure is one line and an exit code."""
+    try:
+        return asyncio.run(work)
+    except CliError as error:
+        typer.echo(f"stopics: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(error.exit_code) from None
 
 
 def _given_token(token_file: Path | None) -> str | None:
