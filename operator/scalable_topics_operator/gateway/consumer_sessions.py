@@ -14,7 +14,9 @@ from aiohttp import WSMsgType, web
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from scalable_topics.layout import TopicName
 from scalable_topics_operator.cluster.kube_errors import KubeError
+from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.consumer_sessions import (
     ConsumerSessions,
     Membership,
@@ -22,9 +24,12 @@ from scalable_topics_operator.controllers.consumer_sessions import (
 )
 from scalable_topics_operator.controllers.session_room import Registration
 from scalable_topics_operator.controllers.shard_work import NotLed
+from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway.admission import TOPIC_PATH, Admitted
 from scalable_topics_operator.gateway.parts import GatewayParts
 from scalable_topics_operator.gateway.refusal import Refusal
+from scalable_topics_operator.gateway.route import Right
+from scalable_topics_operator.gateway.topic_directory import Unfound
 from scalable_topics_operator.gateway.websockets import SILENT_SECONDS, CloseCode, close_socket, make_socket
 
 logger = logging.getLogger(__name__)
@@ -99,7 +104,7 @@ class ConsumerSessionRoutes:
         await asyncio.gather(*(socket.close(CloseCode.GOING_AWAY) for socket in tuple(self._open)))
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        admitted = await self._parts.admission.admit(request, "consume")
+        admitted = await self._admit(request)
         subscription = request.match_info["subscription"]
         if len(subscription) > 255 or subscription.startswith(_INTERNAL):
             raise Refusal(400, f"{subscription[:255]!r} is no name of a subscription that applications may use")
@@ -117,6 +122,37 @@ class ConsumerSessionRoutes:
             self._open.discard(socket)
             await socket.close(CloseCode.DONE)
         return socket.response
+
+    async def _admit(self, request: web.Request) -> Admitted:
+        """Let a consumer in. Raises Refusal; that an ordinary topic must be migrated first is told with 404."""
+        try:
+            admitted = await self._parts.admission.admit(request, "consume")
+        except Unfound as unfound:
+            what = await self._describe_undeclared(request) if unfound.status == 404 else ""
+            if not what:
+                raise
+        else:
+            what = await self._describe(admitted)
+            if not what:
+                return admitted
+        raise Refusal(404, f"{what}; until then its consumers need no session")
+
+    async def _describe_undeclared(self, request: web.Request) -> str:
+        match = request.match_info
+        topic = TopicName(match["tenant"], match["namespace"], match["topic"])
+        connection, authorization = request.query.get("connection"), request.headers.get("Authorization")
+        rights = (Right("consume", TOPICS),)
+        return await self._parts.ordinary.describe_undeclared(topic, connection, authorization, rights)
+
+    async def _describe(self, admitted: Admitted) -> str:
+        """What a topic is that an object declares, in words; empty unless it is an ordinary one, and known to be."""
+        body = self._parts.directory.body(admitted.key)
+        if body is None or (body.get("status") or {}).get("layout"):
+            return ""
+        try:
+            return await self._parts.ordinary.describe(admitted.topic, connection_of(body))
+        except Refusal:
+            return ""
 
     async def _converse(self, request: web.Request, admitted: Admitted, subscription: str, socket: _Socket) -> None:
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -20,13 +18,13 @@ from scalable_topics_operator.controllers.topic_work import BY_NAME, connection_
 from scalable_topics_operator.gateway.acting import CallerWrites
 from scalable_topics_operator.gateway.common_parameters import CONNECTION
 from scalable_topics_operator.gateway.mappings import Mappings, NamespaceMapping
+from scalable_topics_operator.gateway.object_names import object_name
 from scalable_topics_operator.gateway.policy_handlers import MADE_BY_LABEL, MADE_BY_REST
 from scalable_topics_operator.gateway.reason_statuses import status_of
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.rest_call import Call
 from scalable_topics_operator.gateway.waiting import ObjectWaits
 
-_NAME_CHARS = 200
 _DELETIONS = 3
 _GONE = "gone"
 
@@ -129,16 +127,6 @@ def topic_manifest(topic: TopicName, connection: ObjectKey, namespace: str, spec
         },
         "spec": {"topic": str(topic), "connectionRef": reference, **spec},
     }
-
-
-def object_name(local: str) -> str:
-    """What the object of a topic is called that REST makes: the topic's own name, where objects may have it."""
-    plain = re.sub("[^a-z0-9.]+", "-", local.lower())
-    plain = re.sub(r"[-.]*\.[-.]*", ".", plain).strip("-.")[:_NAME_CHARS].strip("-.")
-    if plain == local:
-        return plain
-    digest = hashlib.sha256(local.encode()).hexdigest()[:8]
-    return f"{plain}-{digest}" if plain else f"topic-{digest}"
 
 
 def accepted(what: str, body: Body) -> web.Response:

@@ -14,7 +14,8 @@ from scalable_topics_operator.gateway import operation_routes
 from scalable_topics_operator.gateway.acting import CallerWrites
 from scalable_topics_operator.gateway.brokers import Brokers, answering
 from scalable_topics_operator.gateway.common_parameters import DRY_RUN, FORCE
-from scalable_topics_operator.gateway.declaring import TopicDeclarations, as_yaml, object_name, topic_manifest
+from scalable_topics_operator.gateway.declaring import TopicDeclarations, as_yaml, topic_manifest
+from scalable_topics_operator.gateway.object_names import object_name
 from scalable_topics_operator.gateway.operation_making import OperationMaker
 from scalable_topics_operator.gateway.reason_statuses import status_of
 from scalable_topics_operator.gateway.refusal import Refusal

@@ -11,7 +11,7 @@ from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
 from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway import operation_routes, subscription_routes
 from scalable_topics_operator.gateway.checkpoint_body import read_positions
-from scalable_topics_operator.gateway.common_parameters import OPERATION, SEGMENT_ID, SUBSCRIPTION
+from scalable_topics_operator.gateway.common_parameters import CONNECTION, OPERATION, SEGMENT_ID, SUBSCRIPTION
 from scalable_topics_operator.gateway.operation_making import PENDING, OperationMaker, given
 from scalable_topics_operator.gateway.ordinary_topics import OrdinaryTopics
 from scalable_topics_operator.gateway.refusal import Refusal
@@ -127,10 +127,17 @@ class OperationHandlers:
         try:
             subject = await self._admission.topic(call)
         except Unfound as unfound:
-            await self._ordinary.refuse_undeclared(call, unfound)
+            if unfound.status == 404 and (
+                what := await self._ordinary.describe_undeclared(
+                    call.topic, call.values.get(CONNECTION), call.authorization, call.route.rights
+                )
+            ):
+                raise Refusal(412, what) from None
             raise
-        if not subject.status.get("layout"):
-            await self._ordinary.refuse(subject.topic, connection_of(subject.body))
+        if not subject.status.get("layout") and (
+            what := await self._ordinary.describe(subject.topic, connection_of(subject.body))
+        ):
+            raise Refusal(412, what)
         return subject
 
 

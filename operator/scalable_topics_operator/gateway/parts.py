@@ -10,6 +10,7 @@ from aiohttp import web
 from scalable_topics_operator.gateway.access import Access
 from scalable_topics_operator.gateway.admission import Admission
 from scalable_topics_operator.gateway.forwarding import Forwarding
+from scalable_topics_operator.gateway.ordinary_topics import OrdinaryTopics
 from scalable_topics_operator.gateway.session_places import SessionPlaces
 from scalable_topics_operator.gateway.sessions import Sessions
 from scalable_topics_operator.gateway.topic_directory import TopicDirectory
@@ -31,6 +32,7 @@ class GatewayParts:
         metrics: of the process.
         access: judges callers.
         directory: finds topics.
+        ordinary: knows topics that are not scalable yet.
     """
 
     admission: Admission
@@ -42,6 +44,7 @@ class GatewayParts:
     metrics: Metrics
     access: Access
     directory: TopicDirectory
+    ordinary: OrdinaryTopics
 
 
 RouteMaker = Callable[[GatewayParts], Iterable[web.AbstractRouteDef]]

@@ -20,7 +20,6 @@ from scalable_topics_operator.gateway.mappings import Mappings
 from scalable_topics_operator.gateway.migration_handlers import MigrationHandlers
 from scalable_topics_operator.gateway.operation_handlers import OperationHandlers
 from scalable_topics_operator.gateway.operation_making import OperationMaker
-from scalable_topics_operator.gateway.ordinary_topics import OrdinaryTopics
 from scalable_topics_operator.gateway.other_handlers import OtherHandlers
 from scalable_topics_operator.gateway.parts import GatewayParts
 from scalable_topics_operator.gateway.policy_handlers import PolicyHandlers
@@ -77,7 +76,7 @@ def rest_routes(sources: RestSources, parts: GatewayParts) -> Iterable[web.Route
     looks, operations = SegmentLooks(brokers), OperationMaker(writes, waits)
     declarations = TopicDeclarations(writes, waits, mappings, cache, sources.namespaces)
     policies = PolicyHandlers(admission, writes, waits, mappings, cache, sources.book, kube)
-    topics = TopicHandlers(admission, writes, waits, mappings, cache, looks, policies, declarations)
+    topics = TopicHandlers(admission, writes, waits, mappings, cache, looks, policies, declarations, parts.ordinary)
     subscriptions = SubscriptionHandlers(
         admission, writes, waits, cache, looks, sources.wishes, parts.leaders, parts.forwarding
     )
@@ -88,7 +87,7 @@ def rest_routes(sources: RestSources, parts: GatewayParts) -> Iterable[web.Route
         *topics.bound(),
         *ViewHandlers(admission, parts.leaders, parts.forwarding, sources.views).bound(),
         *subscriptions.bound(),
-        *OperationHandlers(admission, operations, OrdinaryTopics(admission, mappings, brokers), waits).bound(),
+        *OperationHandlers(admission, operations, parts.ordinary, waits).bound(),
         *migrations.bound(),
         *policies.bound(),
         *SegmentHandlers(admission, looks).bound(),

@@ -70,7 +70,7 @@ RECORD: Schema = fields(
         "segments": {"type": "object", "additionalProperties": SEGMENT},
         "properties": {"type": "object", "additionalProperties": TEXT},
     },
-    {"autoScalePolicy": POLICY},
+    {"autoScalePolicy": POLICY, "routing": {"type": "string", "enum": ["Modulo"]}},
 )
 _ASSIGNMENT: Schema = fields(
     {

@@ -21,7 +21,11 @@ from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.gateway.access import Access
 from scalable_topics_operator.gateway.admission import Admission
 from scalable_topics_operator.gateway.app import make_app
+from scalable_topics_operator.gateway.brokers import Brokers
 from scalable_topics_operator.gateway.forwarding import Forwarding
+from scalable_topics_operator.gateway.mappings import Mappings
+from scalable_topics_operator.gateway.ordinary_topics import OrdinaryTopics
+from scalable_topics_operator.gateway.ordinary_watch import OrdinaryWatch
 from scalable_topics_operator.gateway.parts import GatewayParts, RouteMaker
 from scalable_topics_operator.gateway.peer_transport import PeerTransport
 from scalable_topics_operator.gateway.pulsar_tokens import PulsarTokens
@@ -126,6 +130,8 @@ class Gateway:
         self._hub = WatchHub(cache, leaders, connections, round(hold_seconds * _MS))
         self._endings: list[Callable[[], Awaitable[None]]] = [self._forwarding.close, self._sessions.close]
         directory = TopicDirectory(cache)
+        ordinary = OrdinaryTopics(self._access, Mappings(cache), Brokers(connections))
+        self._ordinary_watch = OrdinaryWatch(cache, ordinary, self._hub, round(hold_seconds * _MS))
         parts = GatewayParts(
             admission=Admission(directory, self._access),
             leaders=leaders,
@@ -136,8 +142,9 @@ class Gateway:
             metrics=metrics,
             access=self._access,
             directory=directory,
+            ordinary=ordinary,
         )
-        makers = (WatchSessions(self._hub).routes, *routes)
+        makers = (WatchSessions(self._hub, self._ordinary_watch).routes, *routes)
         app = make_app([route for make in makers for route in make(parts)], metrics)
         app.on_shutdown.append(self._send_away)
         self.application = app
@@ -175,6 +182,7 @@ class Gateway:
             task.cancel()
         await self._runner.cleanup()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._ordinary_watch.close()
         self._hub.close()
         await self._access.close()
 

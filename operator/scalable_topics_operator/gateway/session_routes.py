@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.gateway.common_parameters import OF_SUBSCRIPTION, OF_TOPIC, SUBSCRIPTION_PATH, TOPIC_PATH
+from scalable_topics_operator.gateway.domains import DOMAIN
 from scalable_topics_operator.gateway.parameters import QUERY, switch, text
 from scalable_topics_operator.gateway.route import Right, Route, Tag
 
@@ -32,6 +33,7 @@ WATCH_SESSION = Route(
         *OF_TOPIC,
         text("since", "position that the watcher has seen last", place=QUERY),
         switch("owners", "say, too, which brokers serve the active segments"),
+        DOMAIN,
     ),
     answers=_ANSWERS,
     details=_PULSAR,

@@ -24,6 +24,10 @@ class TopicDirectory:
     def __init__(self, cache: ObjectCache) -> None:
         self._cache = cache
 
+    def body(self, key: ObjectKey) -> Body | None:
+        """An object as it was last seen."""
+        return self._cache.get(key)
+
     def find(self, topic: TopicName, connection: str | None) -> ObjectKey:
         """The object of a topic.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from scalable_topics.layout import LayoutError, TopicName, to_pip468, validate_scalable_name
+from scalable_topics.layout import LayoutError, TopicName, synthetic_layout, to_pip468, validate_scalable_name
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import FORCE_DELETE_ANNOTATION, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
@@ -16,13 +16,18 @@ from scalable_topics_operator.gateway import topic_routes as routes
 from scalable_topics_operator.gateway.acting import CallerWrites
 from scalable_topics_operator.gateway.common_parameters import CONNECTION, FORCE
 from scalable_topics_operator.gateway.declaring import TopicDeclarations, accepted, as_yaml, topic_manifest
+from scalable_topics_operator.gateway.domains import DOMAIN, is_resolved
 from scalable_topics_operator.gateway.looks import SegmentLooks
 from scalable_topics_operator.gateway.mappings import Mappings
+from scalable_topics_operator.gateway.object_names import object_name
+from scalable_topics_operator.gateway.ordinary_topics import OrdinaryTopics
 from scalable_topics_operator.gateway.policy_handlers import PolicyHandlers
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.rest_call import Bound, Call, RestAdmission, Subject
 from scalable_topics_operator.gateway.route import Right
+from scalable_topics_operator.gateway.topic_directory import Unfound
 from scalable_topics_operator.gateway.waiting import ObjectWaits
+from scalable_topics_operator.operations.legacy_survey import LegacySurvey
 
 _MOST_PROPERTIES, _PROPERTY_CHARS = 64, 1024
 _GONE = "gone"
@@ -40,6 +45,7 @@ class TopicHandlers:
         looks: asks brokers.
         policies: tells the override of a topic.
         declarations: makes topics.
+        ordinary: knows topics that are not scalable yet.
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class TopicHandlers:
         looks: SegmentLooks,
         policies: PolicyHandlers,
         declarations: TopicDeclarations,
+        ordinary: OrdinaryTopics,
     ) -> None:
         self._admission = admission
         self._writes = writes
@@ -61,6 +68,7 @@ class TopicHandlers:
         self._looks = looks
         self._policies = policies
         self._declarations = declarations
+        self._ordinary = ordinary
 
     def bound(self) -> list[Bound]:
         """What it answers."""
@@ -115,11 +123,32 @@ class TopicHandlers:
         return await self._declarations.make(call, manifest, "cannot be made")
 
     async def _record(self, call: Call) -> web.StreamResponse:
-        subject = await self._admission.topic(call)
+        resolved = is_resolved(call.values.get(DOMAIN))
+        try:
+            subject = await self._admission.topic(call)
+        except Unfound as unfound:
+            if not resolved or unfound.status != 404:
+                raise
+            return await self._ordinary_record(call, unfound)
+        if resolved and not subject.status.get("layout"):
+            survey = await self._ordinary.survey(subject.topic, connection_of(subject.body))
+            if survey is not None:
+                return web.json_response(_modelled(subject.topic, survey))
         record = to_pip468(subject.layout, subject.body["spec"].get("properties") or {})
         if override := self._policies.override(subject):
             record["autoScalePolicy"] = override
         return web.json_response(record)
+
+    async def _ordinary_record(self, call: Call, unfound: Unfound) -> web.StreamResponse:
+        mapping = self._ordinary.mapping_of(call.topic, call.values.get(CONNECTION))
+        if mapping is None:
+            raise unfound
+        for right in call.route.rights:
+            await self._admission.require(call, right, mapping.namespace, object_name(call.topic.local))
+        survey = await self._ordinary.survey(call.topic, mapping.connection)
+        if survey is None:
+            raise unfound
+        return web.json_response(_modelled(call.topic, survey))
 
     async def _delete(self, call: Call) -> web.StreamResponse:
         subject = await self._admission.topic(call)
@@ -179,6 +208,12 @@ def _properties(body: Any) -> dict[str, str]:
     if len(body) > _MOST_PROPERTIES or any(len(value) > _PROPERTY_CHARS for value in body.values()):
         raise Refusal(400, f"a topic has {_MOST_PROPERTIES} properties of {_PROPERTY_CHARS} characters at most")
     return dict(body)
+
+
+def _modelled(topic: TopicName, survey: LegacySurvey) -> dict[str, Any]:
+    """The record that models an ordinary topic."""
+    record = to_pip468(synthetic_layout(topic, survey.partitions), survey.properties)
+    return {**record, "routing": "Modulo"}
 
 
 def _text(connection: ObjectKey) -> str:

@@ -12,6 +12,7 @@ from scalable_topics_operator.gateway.common_parameters import (
     OF_TOPIC,
     TOPIC_PATH,
 )
+from scalable_topics_operator.gateway.domains import DOMAIN
 from scalable_topics_operator.gateway.parameters import QUERY, text, whole
 from scalable_topics_operator.gateway.route import Payload, Right, Route, Tag
 
@@ -67,7 +68,7 @@ GET_TOPIC = Route(
     summary="The record of a topic: its segments, properties and policy override",
     tag=Tag.TOPICS,
     rights=_GET,
-    parameters=OF_TOPIC,
+    parameters=(*OF_TOPIC, DOMAIN),
     answer=Payload("as pip-468 and pip-483 write it", schemas.RECORD),
 )
 DELETE_TOPIC = Route(

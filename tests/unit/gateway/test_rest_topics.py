@@ -15,7 +15,7 @@ from scalable_topics.layout import from_pip468
 from scalable_topics_operator.api.scalable_topic import ScalableTopic
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import TOPICS
-from scalable_topics_operator.gateway.declaring import object_name
+from scalable_topics_operator.gateway.object_names import object_name
 from scalable_topics_operator.operations.errors import BackendUnavailable
 from tests.unit.gateway.model_kubernetes import BOB
 from tests.unit.gateway.rest_world import READY, TOPIC_URL, RestWorld, connection, look, rest_world
