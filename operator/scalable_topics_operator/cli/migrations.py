@@ -16,7 +16,7 @@ from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeNotFound, KubeUnavailable
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
 
-SUCCEEDED, FAILED, RUNNING = "Succeeded", "Failed", "Running"
+SUCCEEDED, FAILED, RUNNING, UNKNOWN = "Succeeded", "Failed", "Running", "Unknown"
 _TOPIC_CHARS = 200
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 2.0
 # Long enough for whoever waits for it; a dry run is of no use to anybody afterwards.
@@ -50,7 +50,8 @@ class Ended:
     """What became of a migration, or of the dry run of one.
 
     Args:
-        phase: `Succeeded` or `Failed`; anything else when it had not ended in time, and goes on.
+        phase: `Succeeded` or `Failed`; `Running` when it had not ended in time, and goes on; `Unknown` where nobody
+            knows whether it was begun.
         reason: why it failed, in one CamelCase word.
         message: for people.
         operation: name of the SegmentOperation; empty if none could be made.
@@ -115,8 +116,6 @@ async def run_migration(
         dry_run: whether nothing is changed.
         timeout_seconds: how long it is waited for; it goes on afterwards.
         tell: told of each step.
-
-    Raises KubeUnavailable where nobody knows whether it was begun.
     """
     name = f"{topic.name[:_TOPIC_CHARS].rstrip('-.')}-migrate-{uuid.uuid4().hex[:8]}"
     spec: dict[str, Any] = {"scalableTopic": topic.name, "type": "Migrate", "migrate": {"force": force}}
@@ -130,8 +129,9 @@ async def run_migration(
     }
     try:
         await _make(kube, body)
-    except KubeUnavailable:
-        raise
+    except KubeUnavailable as error:
+        why = f"the Kubernetes API server: {error}; SegmentOperation {name} may have been made all the same"
+        return Ended(UNKNOWN, "Unreachable", why)
     except KubeError as error:
         return Ended(FAILED, "NotMade", f"the Kubernetes API server: {error}")
     if not dry_run:

@@ -305,6 +305,9 @@ async def test_an_api_server_that_refuses_or_is_away_is_told_apart(cluster: Clus
     cluster.kubernetes.status = 500
     result = await cluster.run("a")
     assert (result.exit_code, "t0ken" in result.output) == (3, False)
+    result = await cluster.run("-l", "team=shop", "--yes", "-o", "json")
+    assert (result.exit_code, "may have been made" in result.stderr) == (3, True)
+    assert [one["verdict"] for one in json.loads(result.stdout)["topics"]] == ["Unreachable"], "none is left out"
     cluster.kubernetes.status = None
     cluster.kubernetes.lose_replies = 1
     result = await cluster.run("a")
