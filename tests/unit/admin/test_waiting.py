@@ -14,7 +14,9 @@ from scalable_topics.admin import (
     Outcome,
     OutcomeState,
     UnavailableError,
+    transport,
 )
+from scalable_topics.admin.retries import MAX_ATTEMPTS
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
 from tests.unit.admin.calls import BILLING, NAME, OPERATION, RECORD, TOPIC
 from tests.unit.admin.gateway_in_test import Reply, gateway_in_test
@@ -79,6 +81,19 @@ async def test_waiting_ends_although_it_goes_on() -> None:
             await client.wait(_running(Awaited.OPERATION_ENDED, operation=OPERATION, reason="step Creating"), 0)
         with pytest.raises(AdminError, match="did not say which SegmentOperation"):
             await client.wait(_running(Awaited.OPERATION_ENDED))
+
+
+async def test_a_topic_that_is_declared_and_not_made_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration of many partitions takes longer than a read is repeated."""
+    monkeypatch.setattr(transport, "pause_seconds", lambda attempt, retry_after: 0.0)
+    not_made = Reply(503, {"reason": "topic://acme/shop/orders is not made yet"})
+    async with gateway_in_test() as gateway, AdminClient(gateway.options()) as client:
+        gateway.answers(*[not_made] * MAX_ATTEMPTS, THERE)
+        assert (await client.wait(_running(Awaited.TOPIC_READY))).done
+        assert len(gateway.heard) == MAX_ATTEMPTS + 1
+        gateway.answers(Reply(504, {"reason": "somebody in between does not answer"}))
+        with pytest.raises(UnavailableError, match="somebody in between"):
+            await client.wait(_running(Awaited.TOPIC_READY))
 
 
 def _client(world: RestWorld) -> AdminClient:
