@@ -177,6 +177,10 @@ show-first-message: $(ENVIRONMENT) ## How soon a stream consumer has its first m
 show-simulation: $(ENVIRONMENT) ## 20,000 seeds of simulated stories, and every guard taken out in turn (SIMULATED_SEEDS=)
 	PYTHONHASHSEED=0 $(LONG) tests/long/test_simulated.py
 
+.PHONY: show-migration
+show-migration: $(ENVIRONMENT) ## Topics of 100,000 messages migrated under traffic
+	$(LONG) tests/long/test_migration.py
+
 .PHONY: show-guarantee
 show-guarantee: $(ENVIRONMENT) ## Ten minutes of traffic through layout changes: ordinary, roll-over, two brokers
 	$(LONG) tests/long/test_guarantee.py

@@ -226,11 +226,17 @@ class ModelBackend:
 
     async def publish_layout(self, topic: TopicName, message: str) -> None:
         name = layout_topic_name(topic)
-        if name not in self._layouts_made:
-            await self._write("create_layout", name, lambda: self._broker.create(name))
-            await self._write("protect_layout", name, lambda: self._protect(name))
-            self._layouts_made.add(name)
+        await self.make_layout_topic(topic)
         await self._write("publish", name, lambda: self._broker.publish(name, message))
+
+    async def make_layout_topic(self, topic: TopicName) -> bool:
+        name = layout_topic_name(topic)
+        if name in self._layouts_made:
+            return False
+        created = await self._write("create_layout", name, lambda: self._broker.create(name))
+        await self._write("protect_layout", name, lambda: self._protect(name))
+        self._layouts_made.add(name)
+        return created
 
     async def expect_layout(self, topic: TopicName) -> None:
         return

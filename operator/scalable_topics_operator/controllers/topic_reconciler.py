@@ -31,6 +31,7 @@ from scalable_topics_operator.controllers.topic_status import (
     cursor_problem,
     managed_by,
     may_prune,
+    migrated_aspect,
     paused_aspect,
     recorded_managed,
     spec_changed,
@@ -341,7 +342,11 @@ class TopicReconciler:
             )
         generation, now = work.generation, timestamp_now()
         status = with_standing(work.store.status, problem or Standing.healthy(), generation=generation, now=now)
-        aspects = (*self._scaler.aspects(status, work.memory.scale), paused_aspect(paused=work.spec.paused))
+        aspects = (
+            *self._scaler.aspects(status, work.memory.scale),
+            paused_aspect(paused=work.spec.paused),
+            migrated_aspect(work.store.state.migrated_from),
+        )
         status = with_aspects(status, aspects, generation=generation, now=now)
         if not work.spec.paused:
             status = with_managed(status, managed_by(work.ctx.intent))

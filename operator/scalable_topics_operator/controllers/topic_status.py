@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from scalable_topics_operator.controllers.conditions import Aspect, Standing, apply_standing, holds
-from scalable_topics_operator.operations.context import TopicIntent
+from scalable_topics_operator.operations.context import TopicIntent, format_timestamp
 from scalable_topics_operator.operations.drift import Managed
 from scalable_topics_operator.operations.journal import Action, OperationKind, TopicState, write_state
+from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 
 SELECTOR_LABEL = "scalabletopics.io/segment-of"
@@ -101,6 +102,14 @@ def paused_aspect(*, paused: bool) -> Aspect:
     """The condition Paused."""
     message = "spec.paused is true; the operator changes nothing of the topic"
     return Aspect("Paused", True if paused else None, "SpecPaused", message)
+
+
+def migrated_aspect(source: MigratedFrom | None) -> Aspect:
+    """The condition Migrated."""
+    if source is None:
+        return Aspect("Migrated", None)
+    shape = f"a topic of {source.partitions} partitions" if source.partitions else "a topic without partitions"
+    return Aspect("Migrated", True, "Migrated", f"it was {shape} until {format_timestamp(source.at_ms)}")
 
 
 def managed_by(intent: TopicIntent) -> Managed:

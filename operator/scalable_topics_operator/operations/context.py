@@ -170,6 +170,8 @@ class OperationSettings:
         max_records: layout records at most; automatic operations stop at 80 % of it (R29).
         release_wait_seconds: how long consumers may take to let go before cursors are moved (R18).
         migration_enabled: whether ordinary topics are migrated at all.
+        notice_seconds: how long a migration waits for producers to find the layout topic before it is announced: longer
+            than between two of their looks.
     """
 
     seal_look_seconds: float = 0.005
@@ -185,6 +187,7 @@ class OperationSettings:
     max_records: int = 512
     release_wait_seconds: float = 60.0
     migration_enabled: bool = True
+    notice_seconds: float = 16.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,25 @@ async def check_migration(ctx: OperationContext, migration: Migration) -> None:
             raise MigrationRefused("LegacyClients", legacy_clients_text(clients))
 
 
+async def give_notice(ctx: OperationContext, migration: Migration) -> None:
+    """Let producers find the layout topic before a seal is announced on it (R13).
+
+    Where brokers make topics by themselves their Readers have made it, and are told at once; where they do not, they
+    look for it now and then. Raises BackendError.
+    """
+    if not await ctx.backend.make_layout_topic(ctx.topic):
+        return
+
+    async def attached(topic: str) -> frozenset[str]:
+        try:
+            return await ctx.backend.producers(topic)
+        except TopicMissing:
+            return frozenset()
+
+    if any(await concurrently(attached(topic) for topic in migration.source.topics(ctx.topic))):
+        await ctx.clock.sleep(ctx.settings.notice_seconds)
+
+
 async def undo_migration(ctx: OperationContext) -> None:
     """Leave the old topic as it was: nothing of it was sealed. Raises BackendError."""
     name = await ctx.backend.read_name(ctx.topic)

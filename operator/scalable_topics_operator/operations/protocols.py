@@ -317,6 +317,9 @@ class TopicBackend(Protocol):
     async def publish_layout(self, topic: TopicName, message: str) -> None:
         """Append a message to the layout topic, making the topic if it is missing (R20)."""
 
+    async def make_layout_topic(self, topic: TopicName) -> bool:
+        """Make the layout topic if it is not there; answers whether it was not."""
+
     async def expect_layout(self, topic: TopicName) -> None:
         """A layout is published in a moment: do ahead what can be done. Never raises, and changes nothing."""
 

@@ -30,7 +30,13 @@ from scalable_topics_operator.operations.journal import (
     Step,
     new_operation_id,
 )
-from scalable_topics_operator.operations.migrate import begin_migration, check_migration, migrated_state, undo_migration
+from scalable_topics_operator.operations.migrate import (
+    begin_migration,
+    check_migration,
+    give_notice,
+    migrated_state,
+    undo_migration,
+)
 from scalable_topics_operator.operations.protocols import Inheritance, SegmentRecord, SegmentSetup
 from scalable_topics_operator.operations.seal import Seal, seal_segment
 
@@ -89,6 +95,7 @@ async def advance_reshape(ctx: OperationContext, operation: Operation) -> None:
                     await begin_migration(ctx, operation.migration)
                 await create_children(ctx, operation)
                 if operation.migration is not None:
+                    await give_notice(ctx, operation.migration)
                     await check_migration(ctx, operation.migration)
             except BackendRefused as refusal:
                 operation = await _turn_back(ctx, operation, Result.FAILED, str(refusal))

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 
 import pulsar
 import pytest
 
+from dev.access import PulsarAccess
+from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.support import manifests
 from tests.support.pulsar_client import PulsarClient, close
 from tests.support.pulsar_view import PulsarView
 from tests.support.running_operator import FAST_FLAGS
 from tests.support.waiting import eventually
-from tests.support.world import World, condition, phase
+from tests.support.world import World, condition, is_ready, phase
 from tests.support.world_making import make_world
 
-from .conftest import MakeOperator
+from .conftest import MakeOperator, MakeProxied
 
 
 def _migrating(world: World, *, force: bool = False, **spec: object) -> manifests.Manifest:
@@ -66,6 +69,7 @@ async def test_a_topic_keeps_all_it_had(
     )
     await world.apply(_migrating(world))
     ready = await world.until_ready("orders")
+    assert condition(ready, "Migrated")["status"] == "True"
     count = max(1, partitions)
     layout = await world.layout("orders")
     assert (layout.epoch, layout.next_segment_id) == (0, 2 * count)
@@ -282,11 +286,11 @@ async def test_an_object_that_goes_before_the_migration_leaves_the_topic_as_it_w
 
 
 async def test_an_operator_that_does_not_migrate_says_so_and_still_reports(
-    own_operator: MakeOperator, kube: object, view: PulsarView, pulsar: object, world: World
+    own_operator: MakeOperator, kube: KubeClient, view: PulsarView, pulsar: PulsarAccess
 ) -> None:
     operator = await own_operator((*FAST_FLAGS, "--migration-enabled=false"))
     operator.start()
-    own = await make_world(world.kube, view, pulsar, operator.namespace)  # type: ignore[arg-type]
+    own = await make_world(kube, view, pulsar, operator.namespace)
     await view.create_topic(own.topic_name("orders").persistent)
     await own.apply(_migrating(own))
     await own.until_reason("orders", "MigrationDisabled")
@@ -294,3 +298,86 @@ async def test_an_operator_that_does_not_migrate_says_so_and_still_reports(
     ended = await own.until_ended("report")
     reasons = [one["reason"] for one in ended["status"]["plan"]["migration"]["obstacles"]]
     assert (phase(ended), reasons) == ("Succeeded", ["MigrationDisabled"])
+
+
+async def test_an_old_producer_that_comes_in_the_middle_of_the_check_is_cut_off(
+    proxied: MakeProxied, pulsar_client: PulsarClient
+) -> None:
+    """Never both are writable: what was is sealed before what is takes messages, whoever has come meanwhile."""
+    bench = await proxied()
+    world, view = bench.world, bench.world.pulsar
+    old = await _make_ordinary(world, view, 2)
+    sealing = bench.kube.hold("PATCH", r"/scalabletopics/orders/status$", body=r'"step": "Sealing"')
+    await bench.start()
+    await world.apply(_migrating(world))
+    await asyncio.wait_for(sealing.arrived.wait(), 60)
+    producer = await pulsar_client.producer(old[0])
+    await asyncio.to_thread(producer.send, b"in time")
+    sealing.released.set()
+    await world.until_ready("orders")
+    with pytest.raises(pulsar.TopicTerminated):
+        await asyncio.to_thread(producer.send, b"too late")
+    with suppress(pulsar.AlreadyClosed):
+        await close(producer)
+    assert (await view.internal(old[0]))["numberOfEntries"] == 1, "what was acknowledged is in the old topic"
+    assert all([await view.terminated(topic) for topic in old])
+
+
+async def test_an_old_producer_that_comes_before_the_seal_is_announced_calls_the_migration_off(
+    proxied: MakeProxied, pulsar_client: PulsarClient
+) -> None:
+    """The topic is what it was: nothing is left of the attempt, and its ids are not used again (R9)."""
+    bench = await proxied()
+    world, view = bench.world, bench.world.pulsar
+    (old,) = await _make_ordinary(world, view, 0)
+    made = bench.admin.hold("PUT", r"/orders-segment-[^/]*$")
+    await bench.start()
+    await world.apply(_migrating(world))
+    await asyncio.wait_for(made.arrived.wait(), 60)
+    producer = await pulsar_client.producer(old)
+    made.released.set()
+    await world.until(
+        TOPICS, "orders", lambda body: bool((body.get("status") or {}).get("actions")), what="has given up"
+    )
+    await world.until_reason("orders", "LegacyClients")
+    await asyncio.to_thread(producer.send, b"still served")
+    assert await view.topics(world.pulsar_namespace) == [old]
+    assert not any(key.startswith("scalabletopics.io/") for key in await view.properties(old) or {})
+    await close(producer)
+    await world.nudge(TOPICS, "orders")
+    await world.until_ready("orders")
+    assert [segment.segment_id for segment in (await world.layout("orders")).active] == [2]
+
+
+async def test_of_two_installations_that_migrate_a_topic_at_once_one_does(
+    own_operator: MakeOperator, view: PulsarView, pulsar: PulsarAccess, kube: KubeClient, pulsar_client: PulsarClient
+) -> None:
+    """R1: each writes its claim and makes its segments before it reads the claim for the last time."""
+    operators = [await own_operator(), await own_operator()]
+    first = await make_world(kube, view, pulsar, operators[0].namespace)
+    second = await make_world(kube, view, pulsar, operators[1].namespace)
+    second = replace(second, pulsar_namespace=first.pulsar_namespace)
+    old = await _make_ordinary(first, view, 4)
+    await _use(view, pulsar_client, old)
+    for operator in operators:
+        operator.start()
+    await asyncio.gather(*(world.apply(_migrating(world)) for world in (first, second)))
+
+    async def ready() -> list[bool]:
+        return [is_ready(await world.get(TOPICS, "orders")) for world in (first, second)]
+
+    found = await eventually(ready, any, what="one of them has migrated it", within_seconds=90)
+    winner, loser = (first, second) if found[0] else (second, first)
+    stuck = await loser.until(
+        TOPICS, "orders", lambda body: condition(body, "Stalled").get("status") == "True", what="is told so"
+    )
+    assert condition(stuck, "Stalled")["reason"] in ("AlreadyScalable", "ClaimedElsewhere", "ClaimLost", "NameTaken")
+    layout = await winner.layout("orders")
+    await eventually(
+        lambda: winner.segment_topics("orders"),
+        lambda topics: len(topics) == len(layout.active) == 4,
+        what="one set of segments is left",
+    )
+    for topic in old:
+        assert await view.terminated(topic)
+        assert await _backlogs(view, topic) == {"some": 4, "none": 6}

@@ -147,6 +147,10 @@ class ClassicBackend:
         """Append a message to the layout topic, making the topic if it is missing (R20)."""
         await self._layouts.publish(topic, message)
 
+    async def make_layout_topic(self, topic: TopicName) -> bool:
+        """Make the layout topic if it is not there; answers whether it was not."""
+        return await self._layouts.make(topic)
+
     async def expect_layout(self, topic: TopicName) -> None:
         """A layout is published in a moment: do ahead what can be done. Never raises, and changes nothing."""
         await self._layouts.expect(topic)

@@ -42,6 +42,11 @@ class LayoutTopic:
             self._made.pop(name, None)
             raise
 
+    async def make(self, topic: TopicName) -> bool:
+        """Make the topic if it is not there; answers whether it was not."""
+        name = layout_topic_name(topic)
+        return await self._make(name) if name not in self._made else False
+
     async def expect(self, topic: TopicName) -> None:
         """Do ahead what a `publish` that follows at once can be spared."""
         await self._admin.messages.expect_publishing(layout_topic_name(topic))
@@ -60,8 +65,12 @@ class LayoutTopic:
         await self._admin.topics.delete(name, force=True)
         self._made.pop(name, None)
 
-    async def _make(self, name: str) -> None:
-        await self._admin.topics.create(name, _MARK)
+    async def _make(self, name: str) -> bool:
+        created = await self._admin.topics.create(name, _MARK)
+        if not created and await self._admin.topics.partitions(name):
+            # A Reader that looked for it made it so, where brokers make topics with partitions by themselves.
+            await self._admin.topics.delete_partitions(name, force=True)
+            await self._admin.topics.create(name, _MARK)
         await self._protection.ensure(name)
         policies = self._admin.topic_policies
         if await policies.get(name, TopicPolicy.RETENTION) != _RETENTION:
@@ -72,3 +81,4 @@ class LayoutTopic:
                 lambda found: found == _RETENTION,
             )
         self._made[name] = await self._admin.schemas.post(name, "STRING", "", {})
+        return created
