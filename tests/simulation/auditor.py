@@ -81,6 +81,7 @@ class Auditor:
         self._clock = clock
         self._committed: list[Any] = []
         self._newest: dict[str, tuple[MessageOrder, str, float]] = {}
+        self._was_told_late = False
         self._journaled: dict[tuple[str, int], str] = {}
         self._made: dict[int, tuple[HashRange, str]] = {}
         self.dropped: dict[str, int] = {}
@@ -104,9 +105,9 @@ class Auditor:
         self._journaled.clear()
         self.pruned.clear()
         self.losses += 2 if restored else 1
-        if restored or self._broker.was_ordinary:
-            # Whoever tells clients of a restored record reads what they were told last, unless somebody deletes that,
-            # too; and a migration that was called off leaves nothing behind that tells of its ids and announcements.
+        if (restored and self._was_told_late) or self._broker.was_ordinary:
+            # Whoever tells clients of a restored record reads the last message, which may be one that came late; and a
+            # migration that was called off leaves nothing behind that tells of its ids and announcements.
             self._newest.clear()
         if self.losses > 1 or self._broker.was_ordinary:
             self._made = {
@@ -187,6 +188,7 @@ class Auditor:
         uid, _ = parse_incarnation(json.loads(message)["incarnation"])
         order = message_order(message, uid)
         assert order is not None
+        self._was_told_late = self._was_told_late or self.late
         newest = self._newest.get(uid)
         if newest is not None and order == newest[0] and message != newest[1]:
             self._fail(f"R20: clients cannot tell {message} from {newest[1]}")
