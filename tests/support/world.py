@@ -10,7 +10,7 @@ from typing import Any
 
 from scalable_topics.layout import Segment, SegmentLayout, TopicName, classic_segment_name, from_record
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource
-from scalable_topics_operator.cluster.kube_errors import KubeNotFound
+from scalable_topics_operator.cluster.kube_errors import KubeConflict, KubeNotFound
 from scalable_topics_operator.cluster.resources import (
     CONNECTIONS,
     EVENTS,
@@ -54,9 +54,15 @@ class World:
     made: list[tuple[Resource, str]] = field(default_factory=list)
 
     async def apply(self, manifest: Manifest) -> Body:
-        """Create an object in the world's namespace."""
-        resource = _RESOURCES[manifest["kind"]]
-        self.made.append((resource, manifest["metadata"]["name"]))
+        """Create an object in the world's namespace; one of its name that another test has left is waited for to go."""
+        resource, name = _RESOURCES[manifest["kind"]], manifest["metadata"]["name"]
+        self.made.append((resource, name))
+        try:
+            return await self.kube.create(resource, self.namespace, manifest)
+        except KubeConflict as conflict:
+            if "is being deleted" not in str(conflict):
+                raise
+        await self.until_gone(resource, name)
         return await self.kube.create(resource, self.namespace, manifest)
 
     async def tidy_up(self) -> None:

@@ -121,4 +121,12 @@ _TABLE.at_least("status.plan.children[].id", 0)
 _TABLE.time("status.startedAt")
 _TABLE.time("status.completedAt")
 
+_MIGRATION = "status.plan.migration"
+_TABLE.required(*(f"{_MIGRATION}.{name}" for name in ("partitions", "entries", "storageBytes")))
+_TABLE.required(*(f"{_MIGRATION}.subscriptions[].{name}" for name in ("name", "kind", "backlogEntries")))
+_TABLE.one_of(f"{_MIGRATION}.subscriptions[].kind", "Stream", "Queue", "Unknown")
+_TABLE.required(*(f"{_MIGRATION}.clients[].{name}" for name in ("role", "topic")))
+_TABLE.one_of(f"{_MIGRATION}.clients[].role", "Producer", "Consumer")
+_TABLE.required(*(f"{_MIGRATION}.obstacles[].{name}" for name in ("reason", "message")))
+
 ROWS = _TABLE.rows

@@ -221,5 +221,10 @@ _TABLE.required("status.settled[].segment")
 _TABLE.at_least("status.settled[].segment", 0)
 _TABLE.required("status.settled[].producers[].name", "status.settled[].producers[].sequenceId")
 _TABLE.required("status.reports[].reason", "status.reports[].message")
+_TABLE.required(f"{_OPERATION}.migration.source")
+for _source in ("status.migratedFrom", f"{_OPERATION}.migration.source"):
+    _TABLE.required(f"{_source}.partitions", f"{_source}.atMs")
+    _TABLE.required(f"{_source}.subscriptions[].name", f"{_source}.subscriptions[].kind")
+    _TABLE.one_of(f"{_source}.subscriptions[].kind", "Stream", "Queue", "Unknown")
 
 ROWS = _TABLE.rows

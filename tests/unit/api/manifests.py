@@ -232,6 +232,26 @@ MINIMAL_SPECS: Mapping[str, Manifest] = {
     "ScalableTopicSubscription": {"scalableTopic": "orders", "subscription": "billing", "type": "Stream"},
 }
 
+_CARRIED_POLICIES = {
+    "messageTtlSeconds": 3600,
+    "retentionMinutes": 1440,
+    "retentionMegabytes": 1024,
+    "backlogQuotaBytes": 1000000000,
+    "backlogQuotaAction": "producer_request_hold",
+    "publishMessagesPerSecond": 1000,
+    "publishBytesPerSecond": 1000000,
+    "dispatchMessagesPerSecond": 2000,
+    "dispatchBytesPerSecond": 2000000,
+    "schemaCompatibilityStrategy": "FULL",
+    "deduplication": True,
+}
+_MIGRATED_FROM = {
+    "partitions": 4,
+    "atMs": 1795000000000,
+    "properties": {"team": "orders"},
+    "policies": _CARRIED_POLICIES,
+    "subscriptions": [{"name": "billing", "kind": "Queue"}],
+}
 _REQUEST: Manifest = {"kind": "SegmentOperation", "name": "split-0", "uid": "5a1f"}
 
 STATUSES: Mapping[str, Manifest] = {
@@ -297,7 +317,9 @@ STATUSES: Mapping[str, Manifest] = {
             "result": "RolledBack",
             "message": "waiting for producers",
             "reason": "msgRateIn: segment 1 is at 240 % of split.msgRateIn",
+            "migration": {"source": _MIGRATED_FROM, "force": True},
         },
+        "migratedFrom": _MIGRATED_FROM,
         "clocks": {"splitAtMs": 1795000001000, "mergeAtMs": 1795000002000, "rebucketAtMs": 1795000003000},
         "settled": [{"segment": 0, "producers": [{"name": "payments-1", "sequenceId": -1}]}],
         "deleting": [
@@ -306,6 +328,7 @@ STATUSES: Mapping[str, Manifest] = {
                 "topic": "persistent://acme/shop/orders-segment-0000-ffff-0",
                 "sinceMs": 1795000002000,
                 "forceAfterMs": 1795000302000,
+                "legacy": True,
             }
         ],
         "subscriptions": [
@@ -352,6 +375,28 @@ STATUSES: Mapping[str, Manifest] = {
             "children": [{"id": 3, "range": "0000-3fff", "buckets": 2}],
             "subscriptions": ["billing"],
             "notes": ["2 producers are connected"],
+            "migration": {
+                "partitions": 4,
+                "entries": 100000,
+                "storageBytes": 12000000,
+                "subscriptions": [{"name": "billing", "kind": "Queue", "backlogEntries": 50000}],
+                "clientCount": 1,
+                "clients": [
+                    {
+                        "role": "Consumer",
+                        "topic": "persistent://acme/shop/orders-partition-0",
+                        "name": "c-1",
+                        "address": "/10.0.0.7:51000",
+                        "version": "Pulsar-Java-v4.0.0",
+                        "subscription": "billing",
+                    }
+                ],
+                "properties": ["team"],
+                "policies": _CARRIED_POLICIES,
+                "policiesNotCarried": ["maxProducers"],
+                "schemas": 2,
+                "obstacles": [{"reason": "LegacyClients", "message": "1 connections of clients"}],
+            },
         },
         "children": [3, 4],
         "epoch": 3,
