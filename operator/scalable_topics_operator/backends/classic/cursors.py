@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.classic.claim import RESERVED_PREFIX
@@ -15,6 +16,12 @@ _CREATE_ATTEMPTS = 3
 def is_internal(subscription: str) -> bool:
     """Whether a cursor of that name is the broker's or the operator's, no application's (R16). Pure."""
     return subscription.startswith(_INTERNAL_PREFIXES)
+
+
+def counts(name: str, subscription: Mapping[str, Any]) -> bool:
+    """Whether an application depends on a cursor, given its statistics: durable, and no internal one (R16). Pure."""
+    durable = subscription.get("durable", subscription.get("isDurable"))
+    return durable is True and not is_internal(name)
 
 
 async def ensure_cursors(admin: PulsarAdmin, topic: str, subscriptions: Iterable[str], *, latest: bool = False) -> None:

@@ -10,7 +10,7 @@ from scalable_topics.layout import CLIENT_PROPERTY, READER_PREFIX, TopicName, le
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import OTHER_POLICIES, TopicPolicy
 from scalable_topics_operator.backends.classic.claim import user_properties
-from scalable_topics_operator.backends.classic.cursors import is_internal
+from scalable_topics_operator.backends.classic.cursors import counts
 from scalable_topics_operator.backends.classic.look import is_terminated
 from scalable_topics_operator.backends.classic.policies import policies_from
 from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
@@ -99,7 +99,7 @@ def topic_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str
             storage_bytes=int(internal_stats["totalSize"]),
             subscriptions={
                 name: LegacySubscription(
-                    counts=entry.get("durable", entry.get("isDurable")) is True and not is_internal(name),
+                    counts=counts(name, entry),
                     kind=_KINDS.get(str(entry.get("type")), UNKNOWN),
                     backlog=int(entry["msgBacklog"]),
                 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
-from scalable_topics_operator.backends.classic.cursors import is_internal
+from scalable_topics_operator.backends.classic.cursors import counts
 from scalable_topics_operator.operations.errors import BackendUnavailable
 from scalable_topics_operator.operations.protocols import CursorLook, Position, SegmentLook
 
@@ -58,9 +58,8 @@ def _producers(stats: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _cursor(name: str, subscription: Mapping[str, Any], cursor: Mapping[str, Any]) -> CursorLook:
-    durable = subscription.get("durable", subscription.get("isDurable"))
     return CursorLook(
-        counts=durable is True and not is_internal(name),
+        counts=counts(name, subscription),
         mark_delete=Position.parse(cursor["markDeletePosition"]),
         backlog=int(subscription["msgBacklog"]),
         consumers=len(subscription["consumers"]),
