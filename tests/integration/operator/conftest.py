@@ -19,6 +19,8 @@ from tests.support.crds import install_crds
 from tests.support.proxied_operator import ProxiedOperator, proxied_operator
 from tests.support.pulsar_client import PulsarClient
 from tests.support.pulsar_view import PulsarView
+from tests.support.replicas import Replicas, replicas
+from tests.support.rest_bench import RestBench, rest_bench
 from tests.support.running_operator import FAST_FLAGS, RunningOperator
 from tests.support.world import World
 from tests.support.world_making import create_namespace, make_world, random_name
@@ -137,4 +139,22 @@ async def bench(
     """An operator behind proxies that the tests of a module share; each leaves it as it likes, alive or dead."""
     flags = (*FAST_FLAGS, "--drift-seconds=8")
     async with proxied_operator(pulsar, tmp_path_factory.mktemp("bench"), flags) as made:
+        yield made
+
+
+@pytest.fixture
+async def two(
+    kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path: Path
+) -> AsyncIterator[Replicas]:
+    """Two replicas of an operator with short intervals."""
+    async with replicas(2, kube, view, pulsar, kube_environment.kubeconfig, tmp_path, FAST_FLAGS) as found:
+        yield found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def rest(
+    pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RestBench]:
+    """A gateway and its callers, which the tests of a module share."""
+    async with rest_bench(pulsar, kube_environment, tmp_path_factory.mktemp("rest")) as made:
         yield made

@@ -5,29 +5,18 @@ What comes of it is looked up on the brokers and the API server.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
-import pytest_asyncio
 
-from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
 from tests.support import manifests
 from tests.support.pulsar_client import close
-from tests.support.rest_bench import RestBench, rest_bench
+from tests.support.rest_bench import RestBench
 from tests.support.waiting import eventually
 from tests.support.world import World, is_ready
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def rest(
-    pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[RestBench]:
-    async with rest_bench(pulsar, kube_environment, tmp_path_factory.mktemp("rest")) as bench:
-        yield bench
 
 
 async def _declared(world: World, local: str) -> list[str]:

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
-from dev.access import KubernetesAccess, PulsarAccess
-from scalable_topics_operator.cluster.kube_client import KubeClient
+from dev.access import PulsarAccess
 from tests.support.migrated_traffic import QUEUE, STREAM, migrate_under_traffic
-from tests.support.pulsar_view import PulsarView
-from tests.support.replicas import Replicas, replicas
-from tests.support.running_operator import FAST_FLAGS
-
-
-@pytest.fixture
-async def two(
-    kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path: Path
-) -> AsyncIterator[Replicas]:
-    async with replicas(2, kube, view, pulsar, kube_environment.kubeconfig, tmp_path, FAST_FLAGS) as found:
-        yield found
+from tests.support.replicas import Replicas
 
 
 @pytest.mark.parametrize("partitions", [0, 4])

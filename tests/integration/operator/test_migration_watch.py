@@ -10,24 +10,14 @@ from typing import Any
 
 import aiohttp
 import pytest
-import pytest_asyncio
 
-from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics_operator.cluster.resources import TOPICS
-from tests.support.rest_bench import RestBench, rest_bench
+from tests.support.rest_bench import RestBench
 from tests.support.running_operator import RunningOperator
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Frame = dict[str, Any]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def rest(
-    pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[RestBench]:
-    async with rest_bench(pulsar, kube_environment, tmp_path_factory.mktemp("rest")) as bench:
-        yield bench
 
 
 @asynccontextmanager

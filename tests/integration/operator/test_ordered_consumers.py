@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
 import pulsar
-import pytest
 
-from dev.access import KubernetesAccess, PulsarAccess
+from dev.access import PulsarAccess
 from scalable_topics.sdk import Checkpoint, CheckpointConsumer, Client, GatewayOptions
-from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 from scalable_topics_operator.cluster.reviews import request_token
 from scalable_topics_operator.cluster.shards import shard_of
@@ -24,22 +21,13 @@ from tests.support.callers import make_caller
 from tests.support.examples import apply_example, run_example
 from tests.support.keyed_traffic import KeyedTraffic
 from tests.support.ordered_reading import OrderedReading
-from tests.support.pulsar_view import PulsarView
-from tests.support.replicas import SHARDS, Replicas, replicas
-from tests.support.running_operator import FAST_FLAGS, RunningOperator
+from tests.support.replicas import SHARDS, Replicas
+from tests.support.running_operator import RunningOperator
 from tests.support.session_client import open_session
 from tests.support.waiting import eventually
 
 SUBSCRIPTION = "ledger"
 _EARLIEST = pulsar.InitialPosition.Earliest
-
-
-@pytest.fixture
-async def two(
-    kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path: Path
-) -> AsyncIterator[Replicas]:
-    async with replicas(2, kube, view, pulsar, kube_environment.kubeconfig, tmp_path, FAST_FLAGS) as found:
-        yield found
 
 
 async def _topic(two: Replicas) -> tuple[str, str, RunningOperator, RunningOperator]:
