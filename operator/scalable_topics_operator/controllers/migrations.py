@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.api.segment_operation import SegmentOperation
-from scalable_topics_operator.controllers.operation_queue import OperationQueue, QueuedOperation
+from scalable_topics_operator.controllers.operation_queue import OperationQueue
 from scalable_topics_operator.controllers.topic_work import TopicWork, TopicWorkMaker
 from scalable_topics_operator.operations.errors import BackendRefused, MigrationRefused, Unsupported
+from scalable_topics_operator.operations.journal import Request
 from scalable_topics_operator.operations.migrate import no_such_topic, open_migration
 from scalable_topics_operator.operations.preflight import CLIENTS_SHOWN, Obstacle, Preflight, notes_of, preflight
 from scalable_topics_operator.operations.protocols import NameState, TopicBackend
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    force: bool
-    entry: QueuedOperation | None = None
 
 
 class Migrations:
@@ -52,7 +46,7 @@ class Migrations:
                     plan = plan_of(found, force=force)
                     await self._operations.succeed(entry, "dry run: nothing was changed", {"plan": plan})
                     continue
-                await self._begin(work, found, _Wanted(force, entry))
+                await self._begin(work, found, entry.request, force=force)
                 return
             except MigrationRefused as refused:
                 await self._operations.fail(entry, str(refused), refused.reason)
@@ -68,13 +62,12 @@ class Migrations:
         """
         wanted = work.spec.migrate_from
         force = wanted is not None and wanted.force
-        await self._begin(work, await self._look(work, name, force=force), _Wanted(force))
+        await self._begin(work, await self._look(work, name, force=force), work.request, force=force)
 
-    async def _begin(self, work: TopicWork, found: Preflight, wanted: _Wanted) -> None:
+    async def _begin(self, work: TopicWork, found: Preflight, request: Request, *, force: bool) -> None:
         if found.obstacles:
             raise MigrationRefused(found.obstacles[0].reason, "; ".join(one.message for one in found.obstacles))
-        request = wanted.entry.request if wanted.entry is not None else work.request
-        await open_migration(work.ctx, found.survey, request, force=wanted.force)
+        await open_migration(work.ctx, found.survey, request, force=force)
 
     async def _look(self, work: TopicWork, name: NameState, *, force: bool) -> Preflight:
         found = await look_at_ordinary(
