@@ -6,7 +6,7 @@ once more before their seal is announced, and sealed before the commit: nobody c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from scalable_topics.layout import TopicName, incarnation_of, migrated_layout, planned_initial
@@ -49,22 +49,9 @@ async def open_migration(
         kinds=survey.kinds,
     )
     first_id = await _first_child_id(ctx, source.topic_count) + skipped_ids
-    children = planned_initial(source.topic_count, bucket_budget=ctx.declared.bucket_budget, first_id=first_id)
     # A subscription that is being deleted does not survive the migration (R16).
     wanted = (frozenset(ctx.subscriptions) | frozenset(survey.backlogs)) - ctx.store.state.not_discovered
-    operation = Operation(
-        id=new_operation_id(),
-        kind=OperationKind.MIGRATE,
-        step=Step.CREATING,
-        term=ctx.term,
-        parents=tuple(range(source.topic_count)),
-        children=children,
-        subscriptions=tuple(sorted(wanted)),
-        started_at=ctx.timestamp(),
-        request=request,
-        next_segment_id=first_id + len(children),
-        migration=Migration(source, force),
-    )
+    operation = _operation(ctx, Migration(source, force), Step.CREATING, request, first_id, wanted)
     incarnation = ctx.store.state.incarnation or incarnation_of(ctx.claim.resource_uid, 0)
     await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=incarnation))
     ctx.opened_here.add(operation.id)
@@ -89,20 +76,8 @@ async def begin_again_sealed(
     ctx: OperationContext, source: MigratedFrom, request: Request, *, first_child_id: int
 ) -> None:
     """Journal a migration whose old topics are sealed and whose segments are gone, past its point of no return (R8)."""
-    children = planned_initial(source.topic_count, bucket_budget=ctx.declared.bucket_budget, first_id=first_child_id)
-    operation = Operation(
-        id=new_operation_id(),
-        kind=OperationKind.MIGRATE,
-        step=Step.SEALING,
-        term=ctx.term,
-        parents=tuple(range(source.topic_count)),
-        children=children,
-        subscriptions=tuple(sorted(ctx.subscriptions)),
-        started_at=ctx.timestamp(),
-        request=request,
-        next_segment_id=first_child_id + len(children),
-        migration=Migration(source, force=True),
-    )
+    migration = Migration(source, force=True)
+    operation = _operation(ctx, migration, Step.SEALING, request, first_child_id, ctx.subscriptions)
     incarnation = incarnation_of(ctx.claim.resource_uid, ctx.clock.now_ms())
     await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=incarnation))
     await ctx.report(
@@ -211,6 +186,31 @@ def migrated_state(
         subscriptions={**ctx.store.state.subscriptions, **subscriptions},
         clocks=Clocks.of(layout.segments.values()),
         migrated_from=migration.source,
+    )
+
+
+def _operation(
+    ctx: OperationContext,
+    migration: Migration,
+    step: Step,
+    request: Request,
+    first_child_id: int,
+    subscriptions: Iterable[str],
+) -> Operation:
+    count = migration.source.topic_count
+    children = planned_initial(count, bucket_budget=ctx.declared.bucket_budget, first_id=first_child_id)
+    return Operation(
+        id=new_operation_id(),
+        kind=OperationKind.MIGRATE,
+        step=step,
+        term=ctx.term,
+        parents=tuple(range(count)),
+        children=children,
+        subscriptions=tuple(sorted(subscriptions)),
+        started_at=ctx.timestamp(),
+        request=request,
+        next_segment_id=first_child_id + len(children),
+        migration=migration,
     )
 
 
