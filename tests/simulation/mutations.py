@@ -22,6 +22,7 @@ from scalable_topics_operator.operations import (
     journal,
     prune,
     rebuild,
+    recover,
     reshape,
     seal,
     seek,
@@ -244,7 +245,7 @@ MUTATIONS = (
     ),
     Mutation(
         "R11: a status restored from a backup is acted on",
-        create.rebuild_if_outdated,
+        recover.rebuild_if_outdated,
         "if layout is None:",
         "if True:",
         "scale",
@@ -252,7 +253,7 @@ MUTATIONS = (
     ),
     Mutation(
         "R1: a topic whose claim was lost with its status is created over its data",
-        create._recover_unclaimed,
+        recover.recover_unclaimed,
         "if not any(witness.entries for witness in witnesses)",
         "if True",
         "claim lost",

@@ -13,13 +13,7 @@ from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import Verdict, judge_name
 from scalable_topics_operator.operations.context import OperationContext, Published
-from scalable_topics_operator.operations.create import (
-    establish,
-    rebuild_if_migrated,
-    rebuild_if_outdated,
-    recover_migrated,
-    require_claim,
-)
+from scalable_topics_operator.operations.create import establish
 from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.drift import Managed, repair_drift
 from scalable_topics_operator.operations.errors import BackendError, BackendRefused, MigrationRefused, RequestRefused
@@ -28,6 +22,12 @@ from scalable_topics_operator.operations.migrate import no_such_topic, open_migr
 from scalable_topics_operator.operations.preflight import preflight
 from scalable_topics_operator.operations.protocols import Claim
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
+from scalable_topics_operator.operations.recover import (
+    rebuild_if_migrated,
+    rebuild_if_outdated,
+    recover_migrated,
+    require_claim,
+)
 from scalable_topics_operator.operations.requests import CursorRequest, PruneRequest, plan
 from scalable_topics_operator.operations.reshape import advance_reshape, open_reshape
 from scalable_topics_operator.operations.seek import advance_seek, open_seek

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from scalable_topics_operator.operations.create import NameRefused
 from scalable_topics_operator.operations.errors import (
     AccessDenied,
     BackendRefused,
     ClientsAttached,
-    MigrationRefused,
     NamespaceMissing,
     NameTaken,
+    ReasonedRefusal,
     Unsupported,
 )
 
@@ -24,6 +23,6 @@ _REASONS: tuple[tuple[type[BackendRefused], str], ...] = (
 
 def refusal_reason(refusal: BackendRefused) -> str:
     """The reason code of a refusal."""
-    if isinstance(refusal, NameRefused | MigrationRefused):
+    if isinstance(refusal, ReasonedRefusal):
         return refusal.reason
     return next((reason for kind, reason in _REASONS if isinstance(refusal, kind)), "BrokerRefused")

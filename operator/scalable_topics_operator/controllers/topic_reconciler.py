@@ -46,13 +46,7 @@ from scalable_topics_operator.controllers.topic_work import (
 )
 from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import Verdict, judge_name
-from scalable_topics_operator.operations.create import (
-    establish,
-    rebuild_if_migrated,
-    rebuild_if_outdated,
-    recover_migrated,
-    require_claim,
-)
+from scalable_topics_operator.operations.create import establish
 from scalable_topics_operator.operations.drift import repair_drift
 from scalable_topics_operator.operations.errors import (
     BackendError,
@@ -63,6 +57,12 @@ from scalable_topics_operator.operations.errors import (
 )
 from scalable_topics_operator.operations.journal import OperationKind, Request, Result, Step
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
+from scalable_topics_operator.operations.recover import (
+    rebuild_if_migrated,
+    rebuild_if_outdated,
+    recover_migrated,
+    require_claim,
+)
 from scalable_topics_operator.operations.reshape import advance_reshape
 from scalable_topics_operator.operations.seek import advance_seek
 from scalable_topics_operator.operations.subscriptions import settle_subscriptions

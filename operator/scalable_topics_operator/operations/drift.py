@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from scalable_topics.layout import Segment, SegmentLayout, legacy_topics
 from scalable_topics_operator.operations.context import OperationContext, concurrently
-from scalable_topics_operator.operations.create import require_claim
 from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
 from scalable_topics_operator.operations.journal import Request
 from scalable_topics_operator.operations.protocols import (
@@ -22,6 +21,7 @@ from scalable_topics_operator.operations.protocols import (
     SegmentRecord,
     SegmentSetup,
 )
+from scalable_topics_operator.operations.recover import require_claim
 from scalable_topics_operator.operations.reshape import open_reshape
 from scalable_topics_operator.operations.seal import seal_segment
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase

@@ -53,8 +53,8 @@ class Unsupported(BackendRefused):
     """The topic, or the namespace it is in, uses what scalable topics do not work with (R24)."""
 
 
-class MigrationRefused(BackendRefused):
-    """An ordinary topic cannot be migrated as things are (pip-475 §2.4).
+class ReasonedRefusal(BackendRefused):
+    """A refusal that says why in a word, too: the reason of a condition.
 
     Args:
         reason: why, in one CamelCase word.
@@ -64,6 +64,14 @@ class MigrationRefused(BackendRefused):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class NameRefused(ReasonedRefusal):
+    """The name cannot be had (R1)."""
+
+
+class MigrationRefused(ReasonedRefusal):
+    """An ordinary topic cannot be migrated as things are (pip-475 §2.4)."""
 
 
 class ClientsAttached(BackendRefused):
