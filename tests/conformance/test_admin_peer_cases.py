@@ -15,7 +15,6 @@ from scalable_topics_operator.controllers.ordered_subscriptions import subscript
 from scalable_topics_operator.controllers.topic_memory import TopicMemories
 from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.telemetry.metrics import Metrics
-from tests.conformance.deliberate_differences import DIFFERENCES
 from tests.conformance.peer_case import PeerCase, judge, load_cases
 from tests.simulation.run import Run
 from tests.simulation.world import TOPIC, World
@@ -181,8 +180,7 @@ STORIES: dict[str, Story] = {
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_peer_case(case: PeerCase) -> None:
     """Hazard A6-25618."""
-    difference = DIFFERENCES.get(case.key)
-    judge(case, await STORIES[case.name](case.given), difference.ours if difference else None)
+    judge(case, await STORIES[case.name](case.given))
 
 
 def test_no_story_is_left_over() -> None:

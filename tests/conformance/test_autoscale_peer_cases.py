@@ -15,8 +15,7 @@ CASES = [case for case in load_cases() if case.area in AREAS and case.machine]
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_peer_case(case: PeerCase) -> None:
     """Hazards A2-26434d and B10."""
-    difference = DIFFERENCES.get(case.key)
-    judge(case, autoscale_driver.run(case), difference.ours if difference else None)
+    judge(case, autoscale_driver.run(case))
 
 
 def test_every_difference_of_the_decision_names_a_case_and_a_reason() -> None:

@@ -19,8 +19,7 @@ MACHINE_CASES = [case for case in CASES if case.machine]
 
 @pytest.mark.parametrize("case", MACHINE_CASES, ids=str)
 def test_peer_case(case: PeerCase) -> None:
-    difference = DIFFERENCES.get(case.key)
-    judge(case, layout_driver.run(case), difference.ours if difference else None)
+    judge(case, layout_driver.run(case))
 
 
 def test_every_layout_difference_names_a_case_and_a_reason() -> None:

@@ -14,7 +14,6 @@ from scalable_topics_operator.load.sample import LoadSample, SegmentSample
 from scalable_topics_operator.load.sampling import Sampling
 from scalable_topics_operator.load.statistics import Reading, StatisticsTimes
 from scalable_topics_operator.load.topic_load import SampledSegment, TopicLoad
-from tests.conformance.deliberate_differences import DIFFERENCES
 from tests.conformance.peer_case import PeerCase, judge, load_cases
 
 CASES = {case.name: case for case in load_cases() if case.area == "LoadReporter" and not case.machine}
@@ -71,8 +70,7 @@ STORIES: dict[str, Callable[[PeerCase], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=str)
 def test_peer_case(case: PeerCase) -> None:
-    difference = DIFFERENCES.get(case.key)
-    judge(case, STORIES[case.name](case), difference.ours if difference else None)
+    judge(case, STORIES[case.name](case))
 
 
 def test_no_story_is_left_over() -> None:

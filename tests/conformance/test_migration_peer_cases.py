@@ -12,7 +12,6 @@ from scalable_topics_operator.operations.context import TopicIntent
 from scalable_topics_operator.operations.errors import MigrationRefused
 from scalable_topics_operator.operations.journal import Request
 from scalable_topics_operator.operations.migrate import open_migration
-from tests.conformance.deliberate_differences import DIFFERENCES
 from tests.conformance.peer_case import PeerCase, judge, load_cases
 from tests.simulation.clients import DEAF
 from tests.simulation.model_backend import OLD
@@ -106,8 +105,7 @@ STORIES: dict[str, Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]] = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=str)
 async def test_peer_case(case: PeerCase) -> None:
-    difference = DIFFERENCES.get(case.key)
-    judge(case, await STORIES[case.name](case.given), difference.ours if difference else None)
+    judge(case, await STORIES[case.name](case.given))
 
 
 def test_no_story_is_left_over() -> None:

@@ -18,7 +18,6 @@ from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_views import LeaderViews
 from scalable_topics_operator.controllers.topic_work import TopicWorkMaker
 from scalable_topics_operator.load.sample import LoadSample, SegmentSample
-from tests.conformance.deliberate_differences import DIFFERENCES
 from tests.conformance.peer_case import PeerCase, judge, load_cases
 from tests.unit.gateway.topics import KEY, ORDERS, created, topic_body
 
@@ -79,8 +78,7 @@ STORIES = {
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_peer_case(case: PeerCase) -> None:
-    difference = DIFFERENCES.get(case.key)
-    judge(case, STORIES[case.name](case.given), difference.ours if difference else None)
+    judge(case, STORIES[case.name](case.given))
 
 
 def test_no_story_is_left_over() -> None:

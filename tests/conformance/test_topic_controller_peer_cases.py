@@ -20,7 +20,6 @@ from scalable_topics_operator.load.topic_load import SampledSegment, TopicLoad
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent
 from scalable_topics_operator.operations.cursor_moves import Move, move_of
 from scalable_topics_operator.operations.requests import SkipAllRequest, SplitRequest
-from tests.conformance.deliberate_differences import DIFFERENCES
 from tests.conformance.peer_case import PeerCase, judge, load_cases
 from tests.conformance.session_driver import Leader, persisted
 from tests.simulation.auditor import SETTINGS
@@ -305,8 +304,7 @@ STORIES: dict[str, Story] = {
 @pytest.mark.parametrize("case", CASES.values(), ids=str)
 async def test_peer_case(case: PeerCase) -> None:
     """Hazard A2-25980g."""
-    difference = DIFFERENCES.get(case.key)
-    judge(case, await STORIES[case.name](case.given), difference.ours if difference else None)
+    judge(case, await STORIES[case.name](case.given))
 
 
 def test_no_story_is_left_over() -> None:
