@@ -18,13 +18,14 @@ from scalable_topics.layout import (
     parse_incarnation,
 )
 from scalable_topics_operator.operations.context import OperationSettings, TopicIntent
-from scalable_topics_operator.operations.journal import OperationKind, Result, Step, TopicState
+from scalable_topics_operator.operations.journal import OperationKind, Result, Step
 from scalable_topics_operator.operations.layout_message import (
     MessageOrder,
     content_of,
     layout_message,
     message_order,
 )
+from scalable_topics_operator.operations.topic_state import TopicState
 from tests.simulation.faults import Call
 from tests.simulation.model_broker import ModelBroker, ModelTopic
 from tests.simulation.model_clock import ModelClock

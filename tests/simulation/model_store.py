@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.operations.context import TopicIntent
-from scalable_topics_operator.operations.journal import TopicState, read_state, write_state
 from scalable_topics_operator.operations.requests import CursorRequest, PruneRequest, ReshapeRequest
 from scalable_topics_operator.operations.subscriptions import SubscriptionWish
+from scalable_topics_operator.operations.topic_state import TopicState, read_state, write_state
 from tests.simulation.faults import Nature
 from tests.simulation.line import Line
 

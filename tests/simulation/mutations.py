@@ -28,6 +28,7 @@ from scalable_topics_operator.operations import (
     seek,
     subscriptions,
     teardown,
+    topic_state,
 )
 from tests.simulation.faults import FaultKind
 from tests.simulation.operator_process import OperatorProcess
@@ -307,7 +308,7 @@ MUTATIONS = (
     ),
     Mutation(
         "A1-26008: fields that are not ours are dropped from the status",
-        journal.write_state,
+        topic_state.write_state,
         "if key not in _OWNED",
         "if False",
         "create",

@@ -11,8 +11,8 @@ from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.assignment.group import Group, Member, Version
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
-from scalable_topics_operator.operations.journal import TopicState, read_state
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
+from scalable_topics_operator.operations.topic_state import TopicState, read_state
 
 
 class Phase(StrEnum):

@@ -9,9 +9,10 @@ from typing import Any
 from scalable_topics_operator.controllers.conditions import Aspect, Standing, apply_standing, holds
 from scalable_topics_operator.operations.context import TopicIntent, format_timestamp
 from scalable_topics_operator.operations.drift import Managed
-from scalable_topics_operator.operations.journal import Action, OperationKind, TopicState, write_state
+from scalable_topics_operator.operations.journal import Action, OperationKind
 from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
+from scalable_topics_operator.operations.topic_state import TopicState, write_state
 
 SELECTOR_LABEL = "scalabletopics.io/segment-of"
 

@@ -9,7 +9,7 @@ from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.controllers.topic_status import TopicFacts, with_state
-from scalable_topics_operator.operations.journal import TopicState, read_state
+from scalable_topics_operator.operations.topic_state import TopicState, read_state
 from scalable_topics_operator.telemetry.metrics import Metrics
 
 

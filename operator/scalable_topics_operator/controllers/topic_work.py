@@ -32,8 +32,9 @@ from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_status import TopicFacts
 from scalable_topics_operator.controllers.topic_store import StatusTopicStore
 from scalable_topics_operator.operations.context import OperationContext, OperationSettings
-from scalable_topics_operator.operations.journal import Request, read_state
+from scalable_topics_operator.operations.journal import Request
 from scalable_topics_operator.operations.protocols import Claim, TopicBackend
+from scalable_topics_operator.operations.topic_state import read_state
 from scalable_topics_operator.telemetry.metrics import Metrics
 
 BY_NAME = "topics-by-name"

@@ -23,7 +23,7 @@ from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.watch_frames import DELETED, LayoutFrame, layout_frame, unchanged_frame
 from scalable_topics_operator.gateway.watch_hub import Watcher, WatchHub
 from scalable_topics_operator.gateway.websockets import CloseCode
-from scalable_topics_operator.operations.journal import TopicState, read_state
+from scalable_topics_operator.operations.topic_state import TopicState, read_state
 
 logger = logging.getLogger(__name__)
 

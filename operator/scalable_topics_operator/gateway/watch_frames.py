@@ -11,8 +11,8 @@ from typing import Any
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.backends.classic.names import segment_topic
 from scalable_topics_operator.cluster.peers import Peer
-from scalable_topics_operator.operations.journal import TopicState
 from scalable_topics_operator.operations.layout_message import content_of, layout_message
+from scalable_topics_operator.operations.topic_state import TopicState
 
 _POSITION_BYTES = 12
 

@@ -28,7 +28,7 @@ from scalable_topics_operator.gateway.watch_frames import (
 )
 from scalable_topics_operator.gateway.websockets import CloseCode
 from scalable_topics_operator.operations.errors import BackendError
-from scalable_topics_operator.operations.journal import read_state
+from scalable_topics_operator.operations.topic_state import read_state
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypeVar
 
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.operations.errors import BackendRefused
-from scalable_topics_operator.operations.journal import TopicState
 from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.protocols import Claim, Readers, TopicBackend
 from scalable_topics_operator.operations.segment_policies import SegmentPolicies
+from scalable_topics_operator.operations.topic_state import TopicState
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalable_topics.layout import Segment, SegmentLayout, TopicName, parse_incarnation
-from scalable_topics_operator.operations.journal import Operation, Step, TopicState
+from scalable_topics_operator.operations.journal import Operation, Step
+from scalable_topics_operator.operations.topic_state import TopicState
 
 MESSAGE_VERSION = 1
 # How clients find the segment of a key where the active ones do not tile the ring.

@@ -14,19 +14,13 @@ from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.claims import why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import MigrationRefused, TopicMissing
-from scalable_topics_operator.operations.journal import (
-    Operation,
-    OperationKind,
-    Request,
-    Step,
-    TopicState,
-    new_operation_id,
-)
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Step, new_operation_id
 from scalable_topics_operator.operations.legacy_survey import LegacySurvey
 from scalable_topics_operator.operations.migrated_from import MigratedFrom, Migration
 from scalable_topics_operator.operations.preflight import legacy_clients_text
 from scalable_topics_operator.operations.protocols import Claim
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
+from scalable_topics_operator.operations.topic_state import TopicState
 
 
 async def open_migration(

@@ -8,15 +8,9 @@ from dataclasses import dataclass, replace
 from scalable_topics.layout import Segment, SegmentLayout
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, ClientsAttached, TopicMissing
-from scalable_topics_operator.operations.journal import (
-    Action,
-    DeletingSegment,
-    OperationKind,
-    Request,
-    Result,
-    new_operation_id,
-)
+from scalable_topics_operator.operations.journal import Action, OperationKind, Request, Result, new_operation_id
 from scalable_topics_operator.operations.protocols import Position, SegmentLook
+from scalable_topics_operator.operations.topic_state import DeletingSegment
 
 
 @dataclass(frozen=True, slots=True)

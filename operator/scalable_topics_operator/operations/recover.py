@@ -16,14 +16,7 @@ from scalable_topics_operator.operations.errors import (
     NameRefused,
     TopicMissing,
 )
-from scalable_topics_operator.operations.journal import (
-    Operation,
-    OperationKind,
-    Request,
-    Step,
-    TopicState,
-    operation_segments,
-)
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Step, operation_segments
 from scalable_topics_operator.operations.migrate import (
     begin_again_sealed,
 )
@@ -38,6 +31,7 @@ from scalable_topics_operator.operations.rebuild import (
     rebuild,
 )
 from scalable_topics_operator.operations.seal import seal_segment
+from scalable_topics_operator.operations.topic_state import TopicState
 
 
 async def require_claim(ctx: OperationContext) -> NameState:

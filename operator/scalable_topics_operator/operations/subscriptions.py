@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from scalable_topics.layout import Segment
 from scalable_topics_operator.operations.context import DeclaredSubscription, OperationContext, concurrently
 from scalable_topics_operator.operations.errors import ClientsAttached, RequestRefused, TopicMissing
-from scalable_topics_operator.operations.journal import TopicState
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
+from scalable_topics_operator.operations.topic_state import TopicState
 
 
 @dataclass(frozen=True, slots=True)

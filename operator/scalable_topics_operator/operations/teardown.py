@@ -6,13 +6,7 @@ from dataclasses import replace
 
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
-from scalable_topics_operator.operations.journal import (
-    Operation,
-    OperationKind,
-    Request,
-    Step,
-    new_operation_id,
-)
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Step, new_operation_id
 from scalable_topics_operator.operations.reshape import advance_reshape
 
 _RESHAPES = (OperationKind.SPLIT, OperationKind.MERGE, OperationKind.REBUCKET, OperationKind.MIGRATE)

@@ -10,9 +10,9 @@ import pytest
 from scalable_topics.layout import SegmentLayout, TopicName, layout_topic_name
 from scalable_topics_operator.backends.admin import PulsarAdmin
 from scalable_topics_operator.backends.classic import ClassicBackend
-from scalable_topics_operator.operations.journal import TopicState
 from scalable_topics_operator.operations.layout_message import layout_message
 from scalable_topics_operator.operations.protocols import SegmentSetup, TailEntry
+from scalable_topics_operator.operations.topic_state import TopicState
 
 from .conftest import record, segment_name
 from .plain_http import Clients, PlainHttp

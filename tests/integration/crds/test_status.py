@@ -9,19 +9,9 @@ import pytest
 
 from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.cluster.kube_errors import KubeConflict, KubeInvalid
-from scalable_topics_operator.operations.journal import (
-    Action,
-    DeletingSegment,
-    Operation,
-    OperationKind,
-    Request,
-    Result,
-    Step,
-    TopicState,
-    read_state,
-    write_state,
-)
+from scalable_topics_operator.operations.journal import Action, Operation, OperationKind, Request, Result, Step
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
+from scalable_topics_operator.operations.topic_state import DeletingSegment, TopicState, read_state, write_state
 from tests.integration.crds.objects import Objects
 from tests.unit.api.manifests import SPECS, STATUSES
 

@@ -26,8 +26,8 @@ from scalable_topics_operator.cluster.peers import Peer
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.cluster.shards import shard_of
 from scalable_topics_operator.gateway.watch_frames import layout_frame
-from scalable_topics_operator.operations.journal import read_state
 from scalable_topics_operator.operations.layout_message import content_of
+from scalable_topics_operator.operations.topic_state import read_state
 from tests.support import manifests
 from tests.support.callers import ROLES, make_caller
 from tests.support.metrics import read_metric

@@ -30,7 +30,7 @@ from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.controllers.topic_reconciler import ReconcileTimes
 from scalable_topics_operator.load.sample import LoadSample, SegmentSample
-from scalable_topics_operator.operations.journal import TopicState
+from scalable_topics_operator.operations.topic_state import TopicState
 from scalable_topics_operator.settings import OperatorSettings
 from tests.simulation.auditor import SETTINGS, Violation
 from tests.simulation.faults import Call, Nature

@@ -18,9 +18,9 @@ from scalable_topics_operator.controllers.ordered_subscriptions import SUBSCRIPT
 from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes, has_unfinished
 from scalable_topics_operator.operations.context import DeclaredSubscription, OperationContext, TopicIntent
 from scalable_topics_operator.operations.errors import RequestRefused
-from scalable_topics_operator.operations.journal import TopicState
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from scalable_topics_operator.operations.subscriptions import SubscriptionWish
+from scalable_topics_operator.operations.topic_state import TopicState
 
 TOPIC = ObjectKey(TOPICS.plural, "shop", "orders")
 BILLING = SubscriptionState("billing", SubscriptionPhase.ACTIVE, latest=False, delete_with_entry=False)

@@ -13,9 +13,9 @@ from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 from scalable_topics_operator.controllers.ordered_subscriptions import declared_by_objects
 from scalable_topics_operator.operations.context import DeclaredSubscription, OperationContext, TopicIntent
-from scalable_topics_operator.operations.journal import TopicState, read_state, write_state
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 from scalable_topics_operator.operations.subscriptions import wanted_subscriptions
+from scalable_topics_operator.operations.topic_state import TopicState, read_state, write_state
 from tests.unit.gateway.rest_world import RestWorld
 from tests.unit.gateway.topics import KEY
 

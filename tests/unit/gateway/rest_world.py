@@ -24,9 +24,9 @@ from scalable_topics_operator.gateway.parts import GatewayParts
 from scalable_topics_operator.gateway.route import Route, Who
 from scalable_topics_operator.gateway.subscription_routes import RESTORE
 from scalable_topics_operator.operations.errors import BackendError, TopicMissing, Unsupported
-from scalable_topics_operator.operations.journal import TopicState
 from scalable_topics_operator.operations.legacy_survey import LegacySurvey
 from scalable_topics_operator.operations.protocols import CursorLook, NameState, Position, SegmentLook, TopicBackend
+from scalable_topics_operator.operations.topic_state import TopicState
 from tests.unit.gateway.model_kubernetes import ALICE, Kubernetes, kubernetes
 from tests.unit.gateway.pulsar_cluster import PULSAR, Clusters
 from tests.unit.gateway.replica import Replica, make_cache, replica

@@ -15,17 +15,11 @@ from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.gateway import ordinary_watch
 from scalable_topics_operator.operations.errors import BackendUnavailable
-from scalable_topics_operator.operations.journal import (
-    Operation,
-    OperationKind,
-    Request,
-    Step,
-    TopicState,
-    write_state,
-)
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Step
 from scalable_topics_operator.operations.legacy_survey import LegacySurvey
 from scalable_topics_operator.operations.migrated_from import MigratedFrom, Migration
 from scalable_topics_operator.operations.protocols import Claim, NameState
+from scalable_topics_operator.operations.topic_state import TopicState, write_state
 from tests.unit.gateway.model_kubernetes import ALICE, BOB
 from tests.unit.gateway.rest_world import RestWorld, rest_world
 from tests.unit.gateway.watch_gate import Socket, ending, frame

@@ -20,7 +20,7 @@ from scalable_topics_operator.gateway.admission import TOPIC_PATH
 from scalable_topics_operator.gateway.parts import GatewayParts
 from scalable_topics_operator.gateway.pulsar_tokens import PulsarTokens
 from scalable_topics_operator.gateway.refusal import Refusal
-from scalable_topics_operator.operations.journal import TopicState
+from scalable_topics_operator.operations.topic_state import TopicState
 from tests.unit.gateway.api_server import GOOD, ApiServer, api_server
 from tests.unit.gateway.pulsar_cluster import (
     CLIENT,

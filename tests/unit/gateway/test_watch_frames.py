@@ -19,8 +19,9 @@ from scalable_topics_operator.gateway.watch_frames import (
     owners_frame,
     unchanged_frame,
 )
-from scalable_topics_operator.operations.journal import Step, TopicState
+from scalable_topics_operator.operations.journal import Step
 from scalable_topics_operator.operations.layout_message import layout_message
+from scalable_topics_operator.operations.topic_state import TopicState
 from tests.unit.gateway.topics import ORDERS, created, split, splitting
 
 LEADER = Peer("replica-a", "10.0.0.1:8081", is_me=False, term=7)

@@ -17,7 +17,8 @@ from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.gateway import watch_hub as watch_hub_module
 from scalable_topics_operator.gateway.watch_hub import WatchHub
-from scalable_topics_operator.operations.journal import Step, TopicState
+from scalable_topics_operator.operations.journal import Step
+from scalable_topics_operator.operations.topic_state import TopicState
 from tests.unit.gateway.pulsar_cluster import Clusters
 from tests.unit.gateway.topics import KEY, ORDERS, created, split, splitting, topic_body
 

@@ -8,14 +8,8 @@ from typing import Any
 from scalable_topics.layout import SegmentLayout, TopicName
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import TOPICS
-from scalable_topics_operator.operations.journal import (
-    Operation,
-    OperationKind,
-    Request,
-    Step,
-    TopicState,
-    write_state,
-)
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Step
+from scalable_topics_operator.operations.topic_state import TopicState, write_state
 
 ORDERS = TopicName("acme", "shop", "orders")
 KEY = ObjectKey(TOPICS.plural, "shop", "orders")

@@ -12,7 +12,7 @@ from aiohttp import WSMsgType
 from scalable_topics_operator.cluster.peers import Peer
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.gateway.session_places import SessionLimits
-from scalable_topics_operator.operations.journal import TopicState
+from scalable_topics_operator.operations.topic_state import TopicState
 from tests.unit.gateway.api_server import GOOD, ApiServer, api_server
 from tests.unit.gateway.pulsar_cluster import PulsarCluster, pulsar_cluster
 from tests.unit.gateway.replica import Replica, replica

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from scalable_topics.layout import CreatedBy, HashRange, Segment, SegmentLayout, TopicName, classic_segment_name
-from scalable_topics_operator.operations.journal import Request
+from scalable_topics.layout import (
+    CreatedBy,
+    HashRange,
+    PlannedSegment,
+    Segment,
+    SegmentLayout,
+    TopicName,
+    classic_segment_name,
+)
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Step
 from scalable_topics_operator.operations.protocols import Claim, CursorLook, Position, SegmentLook, SegmentRecord
 from scalable_topics_operator.operations.rebuild import Witness
 
@@ -97,3 +105,9 @@ def sealed_look(cursors: Mapping[str, CursorLook], *, end: str = "7:9", terminat
         producers=frozenset(),
         cursors=dict(cursors),
     )
+
+
+def split_operation() -> Operation:
+    """A split of segment 0 that has just been journaled."""
+    children = tuple(PlannedSegment(number, HashRange.full(), 1) for number in (1, 2))
+    return Operation("one", OperationKind.SPLIT, Step.CREATING, 1, (0,), children, ("reader",), "now", REQUEST, 3)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from scalable_topics.layout import TopicName, migrated_layout
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.context import TopicIntent
-from scalable_topics_operator.operations.journal import OperationKind, Request, Result, write_state
+from scalable_topics_operator.operations.journal import OperationKind, Request, Result
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
 from scalable_topics_operator.operations.requests import SplitRequest
+from scalable_topics_operator.operations.topic_state import write_state
 from tests.simulation.auditor import SETTINGS
 from tests.simulation.faults import Call, Fault, FaultKind, NoFaults
 from tests.simulation.model_store import TopicObject

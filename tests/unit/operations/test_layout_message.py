@@ -20,7 +20,7 @@ from scalable_topics.layout import (
     incarnation_of,
     parse_incarnation,
 )
-from scalable_topics_operator.operations.journal import Operation, OperationKind, Step, TopicState
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Step
 from scalable_topics_operator.operations.layout_message import (
     MessageOrder,
     announcement_number,
@@ -28,6 +28,7 @@ from scalable_topics_operator.operations.layout_message import (
     message_order,
     message_step,
 )
+from scalable_topics_operator.operations.topic_state import TopicState
 from tests.unit.operations.builders import MADE_AT_MS, REQUEST, TOPIC, split_layout
 
 _HOLD_MS = 10_000

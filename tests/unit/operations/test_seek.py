@@ -10,18 +10,10 @@ from hypothesis import strategies as st
 
 from scalable_topics.layout import HashRange, Segment, SegmentState
 from scalable_topics_operator.operations.cursor_moves import Move, move_of
-from scalable_topics_operator.operations.journal import (
-    Action,
-    Operation,
-    OperationKind,
-    Result,
-    Step,
-    TopicState,
-    read_state,
-    write_state,
-)
+from scalable_topics_operator.operations.journal import Action, Operation, OperationKind, Result, Step
 from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
+from scalable_topics_operator.operations.topic_state import TopicState, read_state, write_state
 from tests.unit.operations.builders import REQUEST, split_layout
 
 CREATED_MS, SEALED_MS = 2_000_000, 3_000_000

@@ -10,28 +10,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalable_topics.layout import HashRange, LayoutError, PlannedSegment, SegmentLayout
+from scalable_topics.layout import LayoutError, PlannedSegment, SegmentLayout
+from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.journal import (
-    ACTIONS_KEPT,
     Action,
-    DeletingSegment,
     Operation,
     OperationKind,
     Request,
     Result,
     Step,
+)
+from scalable_topics_operator.operations.migrated_from import MigratedFrom, Migration
+from scalable_topics_operator.operations.protocols import MessagePosition
+from scalable_topics_operator.operations.segment_policies import SegmentPolicies
+from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
+from scalable_topics_operator.operations.topic_state import (
+    ACTIONS_KEPT,
+    DeletingSegment,
     TopicState,
-    new_operation_id,
-    operation_segments,
     read_state,
     write_state,
 )
-from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from tests.unit.layout.strategies import hash_ranges, layouts, unhurried, unknown_fields
-from tests.unit.operations.builders import REQUEST, split_layout
+from tests.unit.operations.builders import REQUEST, split_layout, split_operation
 
 texts = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=8)
 ids = st.integers(0, 2**40)
+counts = st.none() | st.integers(-1, 2**40)
+policies = st.builds(
+    SegmentPolicies,
+    message_ttl_seconds=counts,
+    retention_minutes=counts,
+    retention_megabytes=counts,
+    backlog_quota_bytes=counts,
+    backlog_quota_action=st.none() | texts,
+    publish_messages_per_second=counts,
+    publish_bytes_per_second=counts,
+    dispatch_messages_per_second=counts,
+    dispatch_bytes_per_second=counts,
+    schema_compatibility_strategy=st.none() | texts,
+    deduplication=st.none() | st.booleans(),
+)
+by_text = st.dictionaries(texts, texts, max_size=2)
+sources = st.builds(MigratedFrom, st.integers(0, 99), ids, by_text, policies, by_text)
 requests = st.builds(Request, texts, texts, texts)
 planned = st.builds(PlannedSegment, ids, hash_ranges(), st.integers(1, 1024), st.integers(0, 9))
 operations = st.builds(
@@ -50,6 +71,10 @@ operations = st.builds(
     in_doubt=st.lists(texts, max_size=3).map(tuple),
     result=st.none() | st.sampled_from(Result),
     message=st.just("") | texts,
+    reason=st.just("") | texts,
+    seek_to_ms=st.none() | ids,
+    positions=st.dictionaries(ids, st.builds(MessagePosition, ids, ids, st.integers(-1, 99)), max_size=2),
+    migration=st.none() | st.builds(Migration, sources, st.booleans()),
 )
 actions = st.builds(
     Action,
@@ -62,6 +87,8 @@ actions = st.builds(
     result=st.sampled_from(Result),
     request=requests,
     message=st.just("") | texts,
+    reason=st.just("") | texts,
+    subscription=st.just("") | texts,
 )
 subscriptions = st.builds(SubscriptionState, texts, st.sampled_from(SubscriptionPhase), st.booleans(), st.booleans())
 tails = st.dictionaries(texts, st.integers(-1, 2**40), min_size=1, max_size=3)
@@ -77,10 +104,12 @@ states = st.builds(
     TopicState,
     layout=st.none() | layouts(max_steps=3),
     operation=st.none() | operations,
-    deleting=st.lists(st.builds(DeletingSegment, ids, texts, ids), max_size=2).map(tuple),
+    deleting=st.lists(st.builds(DeletingSegment, ids, texts, ids, st.booleans()), max_size=2).map(tuple),
     subscriptions=st.lists(subscriptions, max_size=3).map(lambda found: {entry.name: entry for entry in found}),
     actions=st.lists(actions, max_size=3).map(tuple),
     incarnation=st.just("") | texts,
+    clocks=st.builds(Clocks, st.none() | ids, st.none() | ids, st.none() | ids),
+    migrated_from=st.none() | sources,
 ).flatmap(lambda state: st.lists(tails, max_size=2).map(lambda last: _with_settled(state, last)))
 
 
@@ -144,7 +173,7 @@ def test_a_broken_record_is_refused(status: dict[str, Any]) -> None:
 
 def test_finishing_closes_the_journal_and_keeps_the_last_actions() -> None:
     """R29: the last 20."""
-    state = TopicState(layout=SegmentLayout.initial(1), operation=_operation())
+    state = TopicState(layout=SegmentLayout.initial(1), operation=split_operation())
     for number in range(ACTIONS_KEPT + 5):
         action = Action(f"action-{number}", "Split", "now", number, (0,), (1, 2), Result.SUCCEEDED, REQUEST)
         state = state.finished(action)
@@ -158,17 +187,3 @@ def test_r16_only_what_is_being_deleted_is_not_discovered() -> None:
         for phase in SubscriptionPhase
     }
     assert TopicState(subscriptions=found).not_discovered == {"Deleting"}
-
-
-def test_operation_ids_are_never_alike() -> None:
-    assert len({new_operation_id() for _ in range(1000)}) == 1000
-
-
-def test_the_segments_an_operation_makes() -> None:
-    assert operation_segments(None) == ()
-    assert operation_segments(_operation()) == (1, 2)
-
-
-def _operation() -> Operation:
-    children = tuple(PlannedSegment(number, HashRange.full(), 1) for number in (1, 2))
-    return Operation("one", OperationKind.SPLIT, Step.CREATING, 1, (0,), children, ("reader",), "now", REQUEST, 3)
