@@ -23,9 +23,8 @@ from scalable_topics_operator.operations.preflight import preflight
 from scalable_topics_operator.operations.protocols import Claim
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
 from scalable_topics_operator.operations.recover import (
-    rebuild_if_migrated,
+    look_or_take_back,
     rebuild_if_outdated,
-    recover_migrated,
     require_claim,
 )
 from scalable_topics_operator.operations.requests import CursorRequest, PruneRequest, plan
@@ -119,12 +118,9 @@ class OperatorProcess:
         await open_migration(ctx, survey, self._request(body), force=False)
 
     async def _establish(self, ctx: OperationContext, body: TopicObject) -> None:
-        operation = ctx.store.state.operation
-        if operation is not None and operation.migration is not None:
-            if operation.id not in self._opened_here:
-                await rebuild_if_migrated(ctx, operation, operation.migration, self._request(body))
+        name = await look_or_take_back(ctx, self._request(body))
+        if name is None:
             return
-        name = await ctx.backend.read_name(ctx.topic)
         owner_alive = name.claim is not None and any(
             other.uid == name.claim.resource_uid and not other.gone for other in self._world.objects
         )
@@ -132,8 +128,7 @@ class OperatorProcess:
             name, ctx.claim, owner_alive=owner_alive, adopt=ctx.declared.adopt, migrates=ctx.declared.migrates
         )
         if judgement.verdict is Verdict.MIGRATABLE:
-            if not await recover_migrated(ctx, name, self._request(body)):
-                await self._migrate(ctx, body)
+            await self._migrate(ctx, body)
             return
         await establish(ctx, name, judgement, self._request(body))
         self._drift_due[body.uid] = self._world.clock.seconds + DRIFT_SECONDS

@@ -29,9 +29,9 @@ class Migrations:
         self._operations = operations
         self._maker = maker
 
-    async def answer(self, work: TopicWork, name: NameState) -> None:
+    async def answer(self, work: TopicWork, name: NameState) -> bool:
         """Answer the SegmentOperations that ask for a migration of a topic without a layout, and begin the first that
-        may be: the journal is open then. Those that must wait for `spec.paused` wait.
+        may be; whether one was begun. Those that must wait for `spec.paused` wait.
 
         Raises BackendUnavailable.
         """
@@ -39,7 +39,7 @@ class Migrations:
             try:
                 spec = SegmentOperation.model_validate(entry.body).spec
                 if work.spec.paused and not spec.dry_run:
-                    return
+                    return False
                 force = spec.migrate is not None and spec.migrate.force
                 found = await self._look(work, name, force=force)
                 if spec.dry_run:
@@ -47,13 +47,14 @@ class Migrations:
                     await self._operations.succeed(entry, "dry run: nothing was changed", {"plan": plan})
                     continue
                 await self._begin(work, found, entry.request, force=force)
-                return
+                return True
             except MigrationRefused as refused:
                 await self._operations.fail(entry, str(refused), refused.reason)
             except ValidationError as error:
                 await self._operations.fail(entry, error.errors()[0]["msg"], "InvalidRequest")
             except BackendRefused as refused:
                 await self._operations.fail(entry, str(refused), "BrokerRefused")
+        return False
 
     async def begin_declared(self, work: TopicWork, name: NameState) -> None:
         """Begin the migration that `spec.migrateFrom` asks for.

@@ -58,9 +58,8 @@ from scalable_topics_operator.operations.errors import (
 from scalable_topics_operator.operations.journal import OperationKind, Request, Result, Step
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
 from scalable_topics_operator.operations.recover import (
-    rebuild_if_migrated,
+    look_or_take_back,
     rebuild_if_outdated,
-    recover_migrated,
     require_claim,
 )
 from scalable_topics_operator.operations.reshape import advance_reshape
@@ -221,16 +220,8 @@ class TopicReconciler:
         return True
 
     async def _establish(self, work: TopicWork) -> None:
-        operation = work.store.state.operation
-        if operation is not None and operation.migration is not None:
-            if operation.id not in work.ctx.opened_here:
-                await rebuild_if_migrated(work.ctx, operation, operation.migration, work.request)
-            return
-        name = await work.ctx.backend.read_name(work.topic)
-        if name.exists and name.claim is None and await recover_migrated(work.ctx, name, work.request):
-            return
-        await self._migrations.answer(work, name)
-        if work.store.state.operation is not operation:
+        name = await look_or_take_back(work.ctx, work.request)
+        if name is None or await self._migrations.answer(work, name):
             return
         if work.spec.paused:
             raise Stuck(Standing.working("Paused", "spec.paused is true; the topic is not created"))

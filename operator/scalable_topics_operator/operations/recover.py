@@ -43,7 +43,24 @@ async def require_claim(ctx: OperationContext) -> NameState:
     return name
 
 
-async def recover_migrated(ctx: OperationContext, name: NameState, request: Request) -> bool:
+async def look_or_take_back(ctx: OperationContext, request: Request) -> NameState | None:
+    """What exists under the name of a topic without a layout; to be asked before anything else of such a topic.
+
+    None where nothing is to be decided: its journal says how to go on, or it was taken back from its segments.
+    Raises NameRefused, BackendError.
+    """
+    operation = ctx.store.state.operation
+    if operation is not None and operation.migration is not None:
+        if operation.id not in ctx.opened_here:
+            await _rebuild_if_migrated(ctx, operation, operation.migration, request)
+        return None
+    name = await ctx.backend.read_name(ctx.topic)
+    if name.exists and name.claim is None and await _recover_migrated(ctx, name, request):
+        return None
+    return name
+
+
+async def _recover_migrated(ctx: OperationContext, name: NameState, request: Request) -> bool:
     """Take a migrated topic back whose status is lost, and whose old topic lost its claim (R1, R11).
 
     To be asked where an ordinary topic has the name; answers whether it was such a one.
@@ -91,7 +108,7 @@ async def rebuild_if_outdated(ctx: OperationContext, request: Request, *, listin
     return await rebuild_from_segments(ctx, name, request)
 
 
-async def rebuild_if_migrated(
+async def _rebuild_if_migrated(
     ctx: OperationContext, operation: Operation, migration: Migration, request: Request
 ) -> bool:
     """Rebuild a topic whose status says that it is being migrated, but that has been already: the status was restored
