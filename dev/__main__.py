@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dev import artifacts, chart_tools, kind, prerequisites
 from dev.access import existing_cluster
-from dev.broker_settings import Profile
+from dev.broker_settings import Profile, PulsarLine
 from dev.cache import cache_root
 from dev.console import say
 from dev.e2e import Images, run_on_given, run_on_kind, run_on_node
@@ -17,7 +17,7 @@ from dev.images.bill import write_bill
 from dev.images.command import make_images
 from dev.images.engine import Engine
 from dev.images.project import TARGETS
-from dev.instance import LocalCluster, Shape, pulsar_jvm
+from dev.instance import LocalCluster, Shape, pulsar_java, pulsar_jvm
 from dev.node.node import NodeArtifacts
 from dev.run import run_with_cluster
 
@@ -43,11 +43,10 @@ def up(arguments: argparse.Namespace) -> int:
     cluster = LocalCluster(arguments.name, _shape(arguments))
     started = time.monotonic()
     cluster.start()
-    java = prerequisites.java() if cluster.shape.brokers else None
-    say(
-        f"instance {cluster.name} is up after {time.monotonic() - started:.1f} s"
-        + (f" (Java {java.version}: {java.executable})" if java else "")
-    )
+    say(f"instance {cluster.name} is up after {time.monotonic() - started:.1f} s")
+    for line in cluster.shape.lines:
+        java = pulsar_java(line)
+        say(f"Pulsar {line} runs on Java {java.version}: {java.executable}")
     for name, value in cluster.environment().items():
         print(f"{name}={value}")
     print(f"logs: {cluster.logs}")
@@ -90,9 +89,10 @@ def clean(_arguments: argparse.Namespace) -> int:
 def build(arguments: argparse.Namespace) -> int:
     """Build or fetch what instances run."""
     print(f"Kubernetes programs: {artifacts.kube_programs()}")
-    jvm = pulsar_jvm(cache_root())
-    print(f"Pulsar jars: {jvm.jars}")
-    print(f"Java: {jvm.executable} {' '.join(jvm.options)}")
+    for line in PulsarLine:
+        jvm = pulsar_jvm(cache_root(), line)
+        print(f"jars of Pulsar {line}: {jvm.jars}")
+        print(f"Java for them: {jvm.executable} {' '.join(jvm.options)}")
     print(f"helm: {chart_tools.helm()}")
     print(f"kinds of others that the chart uses: {chart_tools.foreign_kinds()}")
     if arguments.node or arguments.spark:
@@ -152,6 +152,8 @@ def _shape(arguments: argparse.Namespace) -> Shape:
         profile=arguments.profile,
         node=arguments.node or arguments.spark,
         spark=arguments.spark,
+        pulsar=arguments.pulsar,
+        native=arguments.native,
     )
 
 
@@ -165,6 +167,10 @@ def _parser() -> argparse.ArgumentParser:
     shaped.add_argument("--brokers", type=int, choices=(0, 1, 2), default=1, help="number of brokers")
     shaped.add_argument("--node", action="store_true", help="with a real node that runs pods (as root)")
     shaped.add_argument("--spark", action="store_true", help="with a node and a spark-operator")
+    shaped.add_argument(
+        "--pulsar", type=PulsarLine, choices=list(PulsarLine), default=PulsarLine.FOUR, help="which Pulsar they are"
+    )
+    shaped.add_argument("--native", action="store_true", help="with a broker of Pulsar 5 beside them")
     shaped.add_argument("--profile", type=Profile, choices=list(Profile), default=Profile.ORDINARY)
 
     up_parser = commands.add_parser("up", parents=[named, shaped], help="start an instance")

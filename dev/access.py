@@ -1,6 +1,7 @@
 """How a cluster is reached: addresses and credentials, as values and as environment variables."""
 
 import os
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ KUBECONFIG = "KUBECONFIG"
 ADMIN_URL = "PULSAR_ADMIN_URL"
 SERVICE_URL = "PULSAR_SERVICE_URL"
 BROKER_ADMIN_URLS = "PULSAR_BROKER_ADMIN_URLS"
+NATIVE_ADMIN_URL = "PULSAR_NATIVE_ADMIN_URL"
+NATIVE_SERVICE_URL = "PULSAR_NATIVE_SERVICE_URL"
+NATIVE_BROKER_ADMIN_URLS = "PULSAR_NATIVE_BROKER_ADMIN_URLS"
 SUPERUSER_TOKEN_FILE = "PULSAR_ADMIN_TOKEN_FILE"
 NAMESPACE_ADMIN_TOKEN_FILE = "PULSAR_NAMESPACE_ADMIN_TOKEN_FILE"
 CLIENT_TOKEN_FILE = "PULSAR_CLIENT_TOKEN_FILE"
@@ -99,12 +103,39 @@ class PulsarAccess:
             client_token_file=Path(_variable(environment, CLIENT_TOKEN_FILE)),
         )
 
+    @classmethod
+    def native_from_environment(cls, environment: Mapping[str, str] = os.environ) -> "PulsarAccess | None":
+        """Read what `environment` says of the brokers of Pulsar 5; None if it tells of none."""
+        admin_url = environment.get(NATIVE_ADMIN_URL)
+        if not admin_url:
+            return None
+        main = {
+            ADMIN_URL: admin_url,
+            SERVICE_URL: _variable(environment, NATIVE_SERVICE_URL),
+            BROKER_ADMIN_URLS: environment.get(NATIVE_BROKER_ADMIN_URLS, admin_url),
+        }
+        return cls.from_environment(ChainMap(main, dict(environment)))
+
     def environment(self) -> dict[str, str]:
         """Return the variables that describe these brokers."""
         return {
             ADMIN_URL: self.admin_url,
             SERVICE_URL: self.service_url,
             BROKER_ADMIN_URLS: ",".join(self.broker_admin_urls),
+            **self._token_variables(),
+        }
+
+    def native_environment(self) -> dict[str, str]:
+        """Return the variables that describe these brokers as those of Pulsar 5. They share tokens with the others."""
+        return {
+            NATIVE_ADMIN_URL: self.admin_url,
+            NATIVE_SERVICE_URL: self.service_url,
+            NATIVE_BROKER_ADMIN_URLS: ",".join(self.broker_admin_urls),
+            **self._token_variables(),
+        }
+
+    def _token_variables(self) -> dict[str, str]:
+        return {
             SUPERUSER_TOKEN_FILE: str(self.superuser_token_file),
             NAMESPACE_ADMIN_TOKEN_FILE: str(self.namespace_admin_token_file),
             CLIENT_TOKEN_FILE: str(self.client_token_file),

@@ -15,6 +15,7 @@ from dev.steps import run_step
 SOURCES = Path(__file__).parent
 KUBE_SOURCES = SOURCES / "kube"
 POM = SOURCES / "pulsar" / "pom.xml"
+NATIVE_POM = SOURCES / "pulsar" / "native-jars.pom.xml"
 KUBE_PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 MULTI_CALL_BINARY = "kube"
 # The same inputs give the same binary, whatever the path of the tree and the state of its repository.
@@ -37,6 +38,11 @@ def pulsar_jars() -> Path:
     return ensure("pulsar", content_key([POM]), _fetch_pulsar)
 
 
+def native_pulsar_jars() -> Path:
+    """Return a directory with the jars of Pulsar 5, as `pulsar/native-jars.pom.xml` lists them."""
+    return ensure("native-pulsar", content_key([NATIVE_POM]), _fetch_native_pulsar)
+
+
 def link_flags(go_mod: str) -> str:
     """Return the linker flags that tell the programs the Kubernetes version `go.mod` requires."""
     version = re.search(r"^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)$", go_mod, re.MULTILINE)
@@ -57,8 +63,14 @@ def _build_kube(into: Path, flags: Sequence[str]) -> None:
 
 def _fetch_pulsar(into: Path) -> None:
     say("fetching the Pulsar jars (once a machine; about a minute)")
-    command = [
-        *(str(prerequisites.maven()), "--quiet", "--batch-mode", "--file", str(POM)),
-        *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={into}"),
-    ]
-    run_step("pulsar-jars", command, directory=into)
+    _copy_jars("pulsar-jars", POM, into, "dependency:copy-dependencies", "-DincludeScope=runtime")
+
+
+def _fetch_native_pulsar(into: Path) -> None:
+    say("fetching the jars of native Pulsar (once a machine; about a minute)")
+    _copy_jars("native-pulsar-jars", NATIVE_POM, into, "dependency:copy")
+
+
+def _copy_jars(step: str, pom: Path, into: Path, *arguments: str) -> None:
+    maven = [str(prerequisites.maven()), "--quiet", "--batch-mode", "--file", str(pom)]
+    run_step(step, [*maven, *arguments, f"-DoutputDirectory={into}"], directory=into)

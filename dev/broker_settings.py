@@ -23,6 +23,13 @@ class Profile(StrEnum):
     ROLLOVER = "rollover"
 
 
+class PulsarLine(StrEnum):
+    """Pulsar 4, on which the operator is the controller, or Pulsar 5, whose brokers have scalable topics natively."""
+
+    FOUR = "4"
+    FIVE = "5"
+
+
 ROLLOVER_SETTINGS = {
     "managedLedgerMaxEntriesPerLedger": "20",
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
@@ -38,6 +45,12 @@ HOSTILE_SETTINGS = {
     "allowAutoTopicCreationType": "non-partitioned",
     "topicLevelPoliciesEnabled": "true",
     "systemTopicEnabled": "true",
+}
+
+# Loads are told and looked at within seconds. Auto scale is on, as by default: a layout changes by itself.
+NATIVE_SETTINGS = {
+    "scalableTopicLoadReportIntervalSeconds": "2",
+    "scalableTopicAutoScaleIntervalSeconds": "5",
 }
 
 # Threads and caches for a small machine; one copy of each entry, as there is one bookie.
@@ -68,22 +81,33 @@ SMALL_BOOKIE_SETTINGS = {
 
 
 def standalone(
-    address: str, service_port: int, web_port: int, token_directory: Path, profile: Profile
+    address: str,
+    service_port: int,
+    web_port: int,
+    token_directory: Path,
+    profile: Profile,
+    line: PulsarLine = PulsarLine.FOUR,
 ) -> dict[str, str]:
     """Return the settings of a broker, its bookie and its metadata store in one process."""
     return {
-        **_broker(address, service_port, web_port, token_directory, profile, STANDALONE_BUNDLES),
+        **_broker(address, service_port, web_port, token_directory, profile, line, STANDALONE_BUNDLES),
         **SMALL_BOOKIE_SETTINGS,
     }
 
 
 def broker(
-    address: str, service_port: int, web_port: int, zookeeper_port: int, token_directory: Path, profile: Profile
+    address: str,
+    service_port: int,
+    web_port: int,
+    zookeeper_port: int,
+    token_directory: Path,
+    profile: Profile,
+    line: PulsarLine = PulsarLine.FOUR,
 ) -> dict[str, str]:
     """Return the settings of one of several brokers over a ZooKeeper and a bookie."""
     store = f"zk:{LOOPBACK}:{zookeeper_port}"
     return {
-        **_broker(address, service_port, web_port, token_directory, profile, TWO_BROKER_BUNDLES),
+        **_broker(address, service_port, web_port, token_directory, profile, line, TWO_BROKER_BUNDLES),
         "metadataStoreUrl": store,
         "configurationMetadataStoreUrl": store,
     }
@@ -119,7 +143,13 @@ def render(settings: Mapping[str, str]) -> str:
 
 
 def _broker(
-    address: str, service_port: int, web_port: int, token_directory: Path, profile: Profile, bundles: int
+    address: str,
+    service_port: int,
+    web_port: int,
+    token_directory: Path,
+    profile: Profile,
+    line: PulsarLine,
+    bundles: int,
 ) -> dict[str, str]:
     return {
         "clusterName": CLUSTER,
@@ -132,6 +162,7 @@ def _broker(
         **HOSTILE_SETTINGS,
         **_authentication(token_directory),
         **(ROLLOVER_SETTINGS if profile is Profile.ROLLOVER else {}),
+        **(NATIVE_SETTINGS if line is PulsarLine.FIVE else {}),
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dev import broker_settings, prerequisites, tokens
 from dev.access import PulsarAccess
-from dev.broker_settings import CLUSTER, Profile
+from dev.broker_settings import CLUSTER, Profile, PulsarLine
 from dev.errors import DevError
 from dev.jvm import Jvm
 from dev.ports import LOOPBACK
@@ -22,44 +22,62 @@ BOOKIE_HEAP_MB = 300
 SMALL_HEAP_MB = 128
 ENSEMBLE_PORT_NAMES = ("zookeeper", "bookie")
 METADATA_SETUP = "metadata-setup"
+# What processes are called: the main brokers, and a broker of Pulsar 5 beside them.
+MAIN, NATIVE = "broker", "native"
 # Stopped wave after wave. Brokers go first: they hang when ZooKeeper is gone before them.
-STOP_WAVES = (("broker-0", "broker-1", METADATA_SETUP), ("bookie",), ("zookeeper",))
+STOP_WAVES = (("broker-0", "broker-1", "native-0", METADATA_SETUP), ("bookie",), ("zookeeper",))
 
 
-def port_names(brokers: int) -> list[str]:
+def port_names(brokers: int, group: str = MAIN) -> list[str]:
     """Return the names of the ports that so many brokers and what is below them need.
 
     The bookie inside a standalone picks a port of its own at every start.
     """
-    web_and_service = [f"{broker_name(i)}-{kind}" for i in range(brokers) for kind in ("service", "web")]
+    web_and_service = [f"{broker_name(i, group)}-{kind}" for i in range(brokers) for kind in ("service", "web")]
     return [*web_and_service, *(ENSEMBLE_PORT_NAMES if brokers > 1 else ())]
 
 
-def broker_name(index: int) -> str:
+def broker_name(index: int, group: str = MAIN) -> str:
     """Return the process name of a broker."""
-    return f"broker-{index}"
+    return f"{group}-{index}"
 
 
 class Pulsar:
-    """The brokers of one instance. They keep their data, tokens and ports over a restart.
+    """The brokers of one instance, or the native one beside them. They keep their data and ports over a restart.
 
     Args:
         jvm: runs the servers.
-        workspace: has a port for each of `port_names(brokers)`.
+        workspace: has a port for each of `port_names(brokers, group)`.
+        token_directory: the secret key and the tokens, as `tokens.create_all` makes them.
         brokers: 1 is a standalone, 2 a cluster.
         profile: which broker settings.
+        line: which Pulsar the jars of `jvm` are.
         address: where brokers serve, and what they tell clients of themselves.
+        group: what their processes and ports are called.
     """
 
-    def __init__(self, jvm: Jvm, workspace: Workspace, brokers: int, profile: Profile, address: str = LOOPBACK) -> None:
+    def __init__(
+        self,
+        jvm: Jvm,
+        workspace: Workspace,
+        token_directory: Path,
+        brokers: int,
+        profile: Profile,
+        line: PulsarLine = PulsarLine.FOUR,
+        address: str = LOOPBACK,
+        group: str = MAIN,
+    ) -> None:
         self._jvm = jvm
         self._directory = workspace.directory
         self._ports = workspace.ports
         self._reservations = workspace.reservations
         self._processes = workspace.processes
+        self._tokens = token_directory
         self._brokers = brokers
         self._profile = profile
+        self._line = line
         self._address = address
+        self._group = group
 
     @property
     def access(self) -> PulsarAccess:
@@ -78,7 +96,6 @@ class Pulsar:
     def start(self) -> None:
         """Start what is not running, wait until every broker serves, and create the tenancy."""
         self._jvm.prepare()
-        tokens.create_all(self._tokens)
         if self._brokers > 1:
             self._start_zookeeper()
             self._set_up_metadata()
@@ -91,8 +108,10 @@ class Pulsar:
 
     def stop(self) -> None:
         """Stop the servers, the dependent ones first. The data stays."""
+        below = (METADATA_SETUP, *ENSEMBLE_PORT_NAMES) if self._brokers > 1 else ()
+        own = {*(self._name(index) for index in range(self._brokers)), *below}
         for wave in STOP_WAVES:
-            self._processes.stop(*wave)
+            self._processes.stop(*(name for name in wave if name in own))
 
     def restart(self) -> None:
         """Stop and start on the same data and ports."""
@@ -121,20 +140,21 @@ class Pulsar:
     def _checked(self, index: int) -> str:
         if not 0 <= index < self._brokers:
             raise DevError(f"there is no broker {index}: this instance has {self._brokers}, counted from 0")
-        return broker_name(index)
+        return self._name(index)
 
     def _launch(self, index: int, clock_ahead_seconds: int = 0) -> None:
-        name = broker_name(index)
+        name = self._name(index)
         self._reservations.hand_over(f"{name}-service", f"{name}-web")
         if self._brokers == 1:
             settings = broker_settings.standalone(
-                *(self._address, self._service_port(index), self._web_port(index)), *(self._tokens, self._profile)
+                *(self._address, self._service_port(index), self._web_port(index)),
+                *(self._tokens, self._profile, self._line),
             )
             arguments = self._standalone_arguments(self._configuration(name, settings))
         else:
             settings = broker_settings.broker(
                 *(self._address, self._service_port(index), self._web_port(index), self._ports["zookeeper"]),
-                *(self._tokens, self._profile),
+                *(self._tokens, self._profile, self._line),
             )
             configuration = str(self._configuration(name, settings))
             arguments = ["org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", configuration]
@@ -155,7 +175,7 @@ class Pulsar:
         ]
 
     def _await_serving(self, index: int) -> None:
-        self._processes.wait_until(broker_name(index), lambda: self._serves(index), READY_TIMEOUT_SECONDS)
+        self._processes.wait_until(self._name(index), lambda: self._serves(index), READY_TIMEOUT_SECONDS)
 
     def _serves(self, index: int) -> bool:
         # Not /brokers/health: its aborted calls pile up in the broker.
@@ -216,14 +236,13 @@ class Pulsar:
         return PulsarAdmin(self.access.broker_admin_urls[index], self.access.superuser_token)
 
     def _service_port(self, index: int) -> int:
-        return self._ports[f"{broker_name(index)}-service"]
+        return self._ports[f"{self._name(index)}-service"]
 
     def _web_port(self, index: int) -> int:
-        return self._ports[f"{broker_name(index)}-web"]
+        return self._ports[f"{self._name(index)}-web"]
 
-    @property
-    def _tokens(self) -> Path:
-        return self._directory / "tokens"
+    def _name(self, index: int) -> str:
+        return broker_name(index, self._group)
 
 
 def _accepts(port: int) -> bool:

@@ -15,8 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dev import artifacts, brokers, kubernetes, prerequisites
-from dev.broker_settings import Profile
+from dev import artifacts, brokers, kubernetes, prerequisites, tokens
+from dev.access import PulsarAccess
+from dev.broker_settings import Profile, PulsarLine
 from dev.brokers import Pulsar
 from dev.cache import cache_root, file_lock
 from dev.class_archive import with_class_archive
@@ -27,6 +28,7 @@ from dev.kubernetes import Kubernetes
 from dev.node.network import NODE_ADDRESS
 from dev.node.node import Node, NodeArtifacts
 from dev.ports import LOOPBACK, PortReservations
+from dev.prerequisites import Java
 from dev.processes import ProcessTable
 from dev.workspace import Workspace
 
@@ -46,6 +48,8 @@ class Shape:
         profile: settings of the brokers.
         node: whether there is a real node, with all of the instance in a network of its own.
         spark: whether that node runs SparkApplications: it has a spark-operator and the image of the pipeline.
+        pulsar: which Pulsar the brokers are.
+        native: whether a standalone broker of Pulsar 5 runs beside them.
     """
 
     kubernetes: bool = True
@@ -53,6 +57,8 @@ class Shape:
     profile: Profile = Profile.ORDINARY
     node: bool = False
     spark: bool = False
+    pulsar: PulsarLine = PulsarLine.FOUR
+    native: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.brokers <= brokers.MAXIMUM_BROKERS:
@@ -61,17 +67,27 @@ class Shape:
             raise DevError("a node needs a control plane")
         if self.spark and not self.node:
             raise DevError("SparkApplications need a node")
+        if self.native and self.pulsar is PulsarLine.FIVE:
+            raise DevError("brokers of Pulsar 5 are native themselves: leave out the one beside them")
+
+    @property
+    def lines(self) -> tuple[PulsarLine, ...]:
+        """Which Pulsar its brokers are, each once."""
+        main = (self.pulsar,) if self.brokers else ()
+        return (*main, PulsarLine.FIVE) if self.native else main
 
     def __str__(self) -> str:
         control_plane = "a control plane" if self.kubernetes else "no control plane"
         control_plane += " with a node" if self.node else ""
         control_plane += " and a spark-operator" if self.spark else ""
-        return f"{control_plane} and {self.brokers} broker(s), profile {self.profile}"
+        beside = " with a native one beside" if self.native else ""
+        return f"{control_plane} and {self.brokers} broker(s) of Pulsar {self.pulsar}{beside}, profile {self.profile}"
 
     def port_names(self) -> list[str]:
         """Return the names of the ports needed."""
         control_plane = kubernetes.PORT_NAMES if self.kubernetes else ()
-        return [*control_plane, *(brokers.port_names(self.brokers) if self.brokers else ())]
+        native = brokers.port_names(1, brokers.NATIVE) if self.native else ()
+        return [*control_plane, *(brokers.port_names(self.brokers) if self.brokers else ()), *native]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +105,8 @@ class InstanceState:
         except FileNotFoundError:
             return None
         shape = content["shape"]
-        profile = Profile(shape["profile"])
-        node, spark = shape.get("node", False), shape.get("spark", False)
-        return cls(Shape(shape["kubernetes"], shape["brokers"], profile, node, spark), content["ports"])
+        enumerations = {"profile": Profile(shape["profile"]), "pulsar": PulsarLine(shape.get("pulsar", "4"))}
+        return cls(Shape(**(shape | enumerations)), content["ports"])
 
     def write(self, file: Path) -> None:
         """Write the state file in one step."""
@@ -100,10 +115,16 @@ class InstanceState:
         unfinished.rename(file)
 
 
-def pulsar_jvm(directory: Path) -> Jvm:
-    """Return what runs Pulsar servers, built and fetched as needed; it keeps its own files in `directory`."""
-    java = prerequisites.java()
-    return with_class_archive(Jvm(java.executable, artifacts.pulsar_jars(), directory), java)
+def pulsar_java(line: PulsarLine) -> Java:
+    """Return the Java that runs servers of that Pulsar."""
+    return prerequisites.java() if line is PulsarLine.FOUR else prerequisites.native_java()
+
+
+def pulsar_jvm(directory: Path, line: PulsarLine) -> Jvm:
+    """Return what runs servers of that Pulsar, built and fetched as needed; it keeps its own files in `directory`."""
+    java = pulsar_java(line)
+    jars = artifacts.pulsar_jars() if line is PulsarLine.FOUR else artifacts.native_pulsar_jars()
+    return with_class_archive(Jvm(java.executable, jars, directory), java, line)
 
 
 def run_root() -> Path:
@@ -173,9 +194,22 @@ class LocalCluster:
         state = self._recorded()
         if not state.shape.brokers:
             raise DevError(f"instance {self.name} has no brokers")
-        workspace = self._workspace("pulsar", state)
-        jvm, shape = pulsar_jvm(workspace.directory), state.shape
-        return Pulsar(jvm, workspace, shape.brokers, shape.profile, NODE_ADDRESS if shape.node else LOOPBACK)
+        return self._pulsar(state, brokers.MAIN, state.shape.brokers, state.shape.pulsar)
+
+    @cached_property
+    def native_pulsar(self) -> Pulsar:
+        """The broker of Pulsar 5 beside the others; where these are of Pulsar 5 themselves, they."""
+        state = self._recorded()
+        if state.shape.native:
+            return self._pulsar(state, brokers.NATIVE, 1, PulsarLine.FIVE)
+        if state.shape.pulsar is PulsarLine.FIVE:
+            return self.pulsar
+        raise DevError(f"instance {self.name} has no broker of Pulsar 5")
+
+    @property
+    def native(self) -> PulsarAccess | None:
+        """How brokers of Pulsar 5 are reached; None where there are none."""
+        return self.native_pulsar.access if PulsarLine.FIVE in self.shape.lines else None
 
     @property
     def node(self) -> Node:
@@ -207,6 +241,8 @@ class LocalCluster:
             variables |= self.kubernetes.access.environment() | {"KUBECTL": str(self.kubernetes.kubectl)}
         if self.shape.brokers:
             variables |= self.pulsar.access.environment()
+        if native := self.native:
+            variables |= native.native_environment()
         if self.shape.node:
             variables |= self.node.access.environment()
         return variables
@@ -288,8 +324,12 @@ class LocalCluster:
         starts: list[Callable[[], None]] = []
         if shape.kubernetes:
             starts.append(self.kubernetes.start)
+        if shape.lines:
+            tokens.create_all(self._token_directory)
         if shape.brokers:
             starts.append(self.pulsar.start)
+        if shape.native:
+            starts.append(self.native_pulsar.start)
         try:
             if shape.node:
                 self._start_with_node(starts)
@@ -329,6 +369,7 @@ class LocalCluster:
     def _remove(self, *, keep_logs: bool) -> None:
         self.__dict__.pop("kubernetes", None)
         self.__dict__.pop("pulsar", None)
+        self.__dict__.pop("native_pulsar", None)
         state = InstanceState.read(self._state_file)
         if state is not None:
             self._reservations.release(state.ports.values())
@@ -340,6 +381,14 @@ class LocalCluster:
                 entry.unlink()
         if self.directory.is_dir() and not any(self.directory.iterdir()):
             self.directory.rmdir()
+
+    def _pulsar(self, state: InstanceState, group: str, count: int, line: PulsarLine) -> Pulsar:
+        workspace, shape = self._workspace("pulsar" if group == brokers.MAIN else group, state), state.shape
+        return Pulsar(
+            *(pulsar_jvm(workspace.directory, line), workspace, self._token_directory, count, shape.profile, line),
+            address=NODE_ADDRESS if shape.node else LOOPBACK,
+            group=group,
+        )
 
     def _workspace(self, part: str, state: InstanceState) -> Workspace:
         return Workspace(self.directory / part, state.ports, self._reservations, self._processes)
@@ -356,6 +405,10 @@ class LocalCluster:
         if state is None:
             raise DevError(f"instance {self.name} is not there: start it first")
         return state
+
+    @property
+    def _token_directory(self) -> Path:
+        return self.directory / "pulsar" / "tokens"
 
     @property
     def _state_file(self) -> Path:

@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from dev.errors import DevError
 from dev.node.cgroups import ROOT as CONTROL_GROUPS
 
 JAVA_VERSIONS = (17, 21)
+OLDEST_NATIVE_JAVA = 21
 JVM_DIRECTORY = Path("/usr/lib/jvm")
 # Where Debian's package and the plugins' own archive put them.
 NETWORK_PLUGIN_DIRECTORIES = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
@@ -72,6 +73,26 @@ class NodeTools:
 def java() -> Java:
     """Return a Java 17 or 21: from `JAVA_HOME`, the PATH or the machine's JVM directory, in this order."""
     return _require(_find_java, "Java 17 or 21", "to run the Pulsar brokers", "default-jdk-headless")
+
+
+def native_java() -> Java:
+    """Return a Java 21 or newer, the oldest there is: from `JAVA_HOME`, the PATH or the machine's JVM directory."""
+    return _require(
+        lambda: oldest_native(filter(None, map(_java_at, _java_candidates()))),
+        f"Java {OLDEST_NATIVE_JAVA} or newer",
+        "to run the brokers of Pulsar 5",
+        f"openjdk-{OLDEST_NATIVE_JAVA}-jdk-headless",
+    )
+
+
+def oldest_native(found: Iterable[Java]) -> Java | None:
+    """Return the oldest of these that runs Pulsar 5, the first of several; None if there is none.
+
+    Pulsar is built and tested with the oldest that it runs on.
+    """
+    return min(
+        (java for java in found if java.version >= OLDEST_NATIVE_JAVA), key=lambda java: java.version, default=None
+    )
 
 
 def go() -> Path:
@@ -155,12 +176,15 @@ def require_linux() -> None:
 
 
 def _require(find: Callable[[], Found | None], what: str, why: str, package: str) -> Found:
-    found = find()
+    found, obstacle = find(), ""
     if found is None and _can_install():
-        _install(package)
+        try:
+            _install(package)
+        except DevError as error:
+            obstacle = f"; {error}"
         found = find()
     if found is None:
-        raise DevError(f"{what} is needed {why}: install it (Debian: apt-get install {package})")
+        raise DevError(f"{what} is needed {why}: install it (Debian: apt-get install {package}){obstacle}")
     return found
 
 
@@ -196,14 +220,16 @@ def _find_go() -> Path | None:
     return program
 
 
-@cache
 def _find_java() -> Java | None:
-    for executable in _java_candidates():
-        description = _output([str(executable), "-version"])
-        version = java_version(description)
-        if version in JAVA_VERSIONS:
-            return Java(executable, version, description)
-    return None
+    found = filter(None, map(_java_at, _java_candidates()))
+    return next((java for java in found if java.version in JAVA_VERSIONS), None)
+
+
+@cache
+def _java_at(executable: Path) -> Java | None:
+    description = _output([str(executable), "-version"])
+    version = java_version(description)
+    return None if version is None else Java(executable, version, description)
 
 
 def _java_candidates() -> Iterator[Path]:

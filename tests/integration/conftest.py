@@ -26,15 +26,45 @@ def kubernetes(request: pytest.FixtureRequest) -> Iterator[KubernetesAccess]:
 
 
 @pytest.fixture(scope="session")
-def pulsar(request: pytest.FixtureRequest) -> Iterator[PulsarAccess]:
+def own_brokers(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
+    """The brokers of a session that is given none, with all that its tests ask for."""
+    marks = {mark.name for item in request.session.items for mark in item.iter_markers()}
+    shape = Shape(kubernetes=False, brokers=2 if "two_brokers" in marks else 1, native="native" in marks)
+    with ExitStack() as stack:
+        yield _started(stack, request.session, shape)
+
+
+@pytest.fixture(scope="session")
+def pulsar(request: pytest.FixtureRequest) -> PulsarAccess:
     """The brokers, with a token for each role. Shared: use names of your own, and stop no broker."""
     if existing_cluster():
-        yield PulsarAccess.from_environment()
-        return
-    needs_two = any(item.get_closest_marker("two_brokers") for item in request.session.items)
-    with ExitStack() as stack:
-        shape = Shape(kubernetes=False, brokers=2 if needs_two else 1)
-        yield _started(stack, request.session, shape).pulsar.access
+        return PulsarAccess.from_environment()
+    cluster: LocalCluster = request.getfixturevalue("own_brokers")
+    return cluster.pulsar.access
+
+
+@pytest.fixture(scope="session")
+def native_pulsar(request: pytest.FixtureRequest) -> PulsarAccess:
+    """The broker of Pulsar 5, with the tokens of the others. Shared like them; who uses it is marked `native`."""
+    if existing_cluster():
+        access = PulsarAccess.native_from_environment()
+    else:
+        cluster: LocalCluster = request.getfixturevalue("own_brokers")
+        access = cluster.native
+    if access is None:
+        pytest.fail(
+            "the cluster has no broker of Pulsar 5: start it with --native or --pulsar 5 (make up NATIVE=1),"
+            " and mark the test `native`",
+            pytrace=False,
+        )
+    return access
+
+
+@pytest.fixture(autouse=True)
+def _native_pulsar_where_marked(request: pytest.FixtureRequest) -> None:
+    """A test marked `native` fails where there is no broker of Pulsar 5, whether it uses the fixture or not."""
+    if request.node.get_closest_marker("native"):
+        request.getfixturevalue("native_pulsar")
 
 
 @pytest.fixture
