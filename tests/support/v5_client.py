@@ -67,15 +67,15 @@ class V5Client:
             await client.call("connect", serviceUrl=service_url, tokenFile=str(token_file))
             yield client
         finally:
-            await client._end()
+            await client.end()
 
     async def produce(self, topic: str, name: str, keys: Sequence[str | None]) -> list[int]:
         """Send a message to each of these keys, many at a time; answers the segment of each.
 
         Args:
             topic: `topic://` and the name of a scalable topic.
-            name: of the list, as its messages tell it; they are numbered from 0 over all keys.
-            keys: None for a message without a key.
+            name: of the list, as its messages tell it; those of each key are numbered from 0.
+            keys: None for a message without a key, of which they are numbered together.
 
         Raises:
             V5Error: one of them failed.
@@ -117,14 +117,21 @@ class V5Client:
 
     async def call(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Have it do something, and wait until it is done; answers the report. Raises V5Error."""
-        identity = f"call-{next(self._ids)}"
-        reply = self._replies[identity] = asyncio.get_running_loop().create_future()
         if self._ended or self._process.stdin is None:
             raise self._died()
+        identity = f"call-{next(self._ids)}"
+        reply = self._replies[identity] = asyncio.get_running_loop().create_future()
         self._process.stdin.write(json.dumps({"id": identity, "do": do, **arguments}).encode() + b"\n")
-        await self._process.stdin.drain()
-        async with asyncio.timeout(_CALL_SECONDS):
-            report = await reply
+        try:
+            async with asyncio.timeout(_CALL_SECONDS):
+                await self._process.stdin.drain()
+                report: dict[str, Any] = await reply
+        except ConnectionError:
+            raise self._died() from None
+        except TimeoutError:
+            raise AssertionError(f"no answer to {do} in {_CALL_SECONDS:.0f} s; its log is {self._log_file}") from None
+        finally:
+            self._replies.pop(identity, None)
         if report["is"] == "failed":
             raise V5Error.read(report)
         return report
@@ -145,16 +152,17 @@ class V5Client:
         try:
             while self._process.stdout is not None and (line := await self._process.stdout.readline()):
                 report = json.loads(line)
-                if reply := self._replies.pop(report["of"], None):
+                if (reply := self._replies.get(report["of"])) and not reply.done():
                     reply.set_result(report)
-                else:
-                    self._listeners[report["of"]](report)
+                elif listener := self._listeners.get(report["of"]):
+                    listener(report)
                 self._wake()
         finally:
             self._ended = True
             self._wake()
             for reply in self._replies.values():
-                reply.set_exception(self._died())
+                if not reply.done():
+                    reply.set_exception(self._died())
 
     def _wake(self) -> None:
         """Let all who wait look again."""
@@ -164,7 +172,7 @@ class V5Client:
     def _died(self) -> RuntimeError:
         return RuntimeError(f"the process of the V5 client has ended; its log is {self._log_file}")
 
-    async def _end(self) -> None:
+    async def end(self) -> None:
         """Close its input, which ends it; kill it if that does not."""
         if self._process.stdin is not None:
             self._process.stdin.close()
@@ -182,7 +190,7 @@ class V5Producer:
 
     def __init__(self, client: V5Client, name: str) -> None:
         self._client = client
-        self._name = name
+        self.name = name
         self._sent: list[Sent] = []
         self._failure: V5Error | None = None
         self._latencies: Latencies | None = None
@@ -193,20 +201,20 @@ class V5Producer:
         return tuple(self._sent)
 
     async def until(self, more: int, within_seconds: float = 60.0) -> None:
-        """Wait until so many more messages are stored. Raises V5Error if one fails, AssertionError if it ends before."""
+        """Wait until so many more are stored. Raises V5Error if one fails, AssertionError if it ends before."""
         wanted = len(self._sent) + more
         await self._client.until(
             lambda: len(self._sent) >= wanted or self._latencies is not None,
-            lambda: f"{self._name} has sent {len(self._sent)} of {wanted}",
+            lambda: f"{self.name} has sent {len(self._sent)} of {wanted}",
             within_seconds,
         )
         self._raise_failure()
-        assert len(self._sent) >= wanted, f"{self._name} has ended with {len(self._sent)} of {wanted} messages"
+        assert len(self._sent) >= wanted, f"{self.name} has ended with {len(self._sent)} of {wanted} messages"
 
     async def ended(self, within_seconds: float = 120.0) -> Latencies:
         """Wait until it has sent all; answers how long sends took. Raises V5Error if one has failed."""
         await self._client.until(
-            lambda: self._latencies is not None, lambda: f"{self._name} has sent {len(self._sent)}", within_seconds
+            lambda: self._latencies is not None, lambda: f"{self.name} has sent {len(self._sent)}", within_seconds
         )
         self._raise_failure()
         assert self._latencies is not None
@@ -214,7 +222,7 @@ class V5Producer:
 
     async def stop(self) -> Latencies:
         """Send no more; answers how long sends took. Raises V5Error if one has failed."""
-        await self._client.call("stop", name=self._name)
+        await self._client.call("stop", name=self.name)
         return await self.ended()
 
     def hear(self, report: dict[str, Any]) -> None:
@@ -237,7 +245,7 @@ class V5Consumer:
 
     def __init__(self, client: V5Client, name: str) -> None:
         self._client = client
-        self._name = name
+        self.name = name
         self._received: list[Received] = []
         self._acknowledged = 0
         self._failure: V5Error | None = None
@@ -250,20 +258,20 @@ class V5Consumer:
     @property
     def receipts(self) -> tuple[Receipt, ...]:
         """The same for the judges. Raises ValueError if a message has no key."""
-        return tuple(one.receipt(self._name) for one in self._received)
+        return tuple(one.receipt(self.name) for one in self._received)
 
     async def until(self, total: int, within_seconds: float = 60.0) -> None:
         """Wait until so many messages have been received, and acknowledged. Raises V5Error if it has failed."""
         await self._client.until(
             lambda: self._acknowledged >= total or self._failure is not None,
-            lambda: f"{self._name} has received {len(self._received)} of {total}",
+            lambda: f"{self.name} has received {len(self._received)} of {total}",
             within_seconds,
         )
         self._raise_failure()
 
     async def stop(self) -> tuple[Received, ...]:
         """Close it; answers all it has received. Raises V5Error if it has failed."""
-        await self._client.call("stop", name=self._name)
+        await self._client.call("stop", name=self.name)
         self._raise_failure()
         return self.received
 

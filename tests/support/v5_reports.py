@@ -61,7 +61,7 @@ class Received:
     Args:
         key: None if it has none, which an empty one is not.
         producer: name of the producer, or of the list.
-        number: among those of its producer and key, or in the list.
+        number: among those of its producer and key.
         segment: it came from.
         at_ns: when, by the machine's monotonic clock.
         acknowledged_at_ns: when that was called for; None if it was not.

@@ -100,6 +100,7 @@ final class Receiver implements Activity {
 
     /** What the two kinds of consumers have in common here. */
     private interface Source extends AutoCloseable {
+        /** Waits a moment; empty if nothing has come. */
         List<Message<String>> receive() throws Exception;
 
         void acknowledge(List<Message<String>> messages);

@@ -6,8 +6,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
@@ -63,7 +65,7 @@ public final class Traffic {
                 case "send" -> send(command);
                 case "stream" -> stream(command);
                 case "queue" -> queue(command);
-                case "stop" -> activities.remove(text(command, "name")).stop();
+                case "stop" -> Objects.requireNonNull(activities.remove(text(command, "name")), "no such name").stop();
                 case "produce" -> {
                     reports.tell(id, "done", "segments", produce(command));
                     return;
@@ -89,9 +91,10 @@ public final class Traffic {
                 command.get("perSecond").asDouble(), command.get("total").asInt(), reports));
     }
 
-    /** Sends a message to each key of a list, null being no key, and answers the segment of each. */
+    /** Sends a message to each key of a list, null being no key, many at a time; answers the segment of each. */
     private List<Long> produce(JsonNode command) throws Exception {
         List<CompletableFuture<MessageId>> sends = new ArrayList<>();
+        Map<String, Integer> numbers = new HashMap<>();
         Semaphore room = new Semaphore(UNDER_WAY);
         try (Producer<String> producer = producer(text(command, "topic"))) {
             for (String key : keys(command)) {
@@ -100,8 +103,8 @@ public final class Traffic {
                 if (key != null) {
                     message.key(key);
                 }
-                String value = text(command, "name") + "|" + sends.size();
-                sends.add(message.value(value).send().whenComplete((id, error) -> room.release()));
+                int number = numbers.merge(key, 1, Integer::sum) - 1;
+                sends.add(message.value(text(command, "name") + "|" + number).send().whenComplete((id, error) -> room.release()));
             }
             List<Long> segments = new ArrayList<>();
             for (CompletableFuture<MessageId> send : sends) {
