@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from scalable_topics.layout import SegmentLayout, key_hash, route, routing_key, segment_hash
+from scalable_topics.layout import SegmentLayout, TopicName, key_hash, route, routing_key, segment_hash, synthetic_layout
 from tests.support.consumption import Kind
 from tests.support.v5_client import V5Client
 
@@ -99,3 +99,21 @@ async def test_an_empty_key_is_a_key_and_messages_without_one_go_round(v5: V5Cli
     assert set(chosen[""]) == {route(layout, key_hash("")).segment_id}
     assert routing_key(None, None) is None
     assert Counter(chosen[None]) == {segment.segment_id: 2 for segment in layout.active}
+
+
+async def test_topic_that_is_not_migrated_is_routed_by_partitions_and_by_ranges_afterwards(
+    v5: V5Client, topic: NativeTopic
+) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed of the keys: {seed}")
+    keys = random_keys(seed)[:2000]
+    name = TopicName.parse(topic.name)
+    await topic.view.call("PUT", f"persistent/{topic.name}/partitions", 3)
+    told = await v5.produce(name.persistent, "before", keys)
+    assert told == [route(synthetic_layout(name, 3), key_hash(key)).segment_id for key in keys], seed
+
+    await topic.call("POST", "/migrate")
+    layout = await topic.layout()
+    assert [segment.segment_id for segment in layout.active] == [3, 4, 5]
+    told = await v5.produce(topic.url, "after", keys)
+    assert told == [route(layout, key_hash(key)).segment_id for key in keys], seed
