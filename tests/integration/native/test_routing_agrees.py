@@ -5,7 +5,15 @@ from collections import Counter
 
 import pytest
 
-from scalable_topics.layout import SegmentLayout, TopicName, key_hash, route, routing_key, segment_hash, synthetic_layout
+from scalable_topics.layout import (
+    SegmentLayout,
+    TopicName,
+    key_hash,
+    route,
+    routing_key,
+    segment_hash,
+    synthetic_layout,
+)
 from tests.support.consumption import Kind
 from tests.support.v5_client import V5Client
 
