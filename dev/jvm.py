@@ -41,12 +41,14 @@ class Jvm:
         jars: directory of the jars.
         directory: for temporary files, such as unpacked native libraries, and the log configuration.
         options: further options of the runtime.
+        classes: directory of classes of our own, which go before those of the jars; None if there are none.
     """
 
     executable: Path
     jars: Path
     directory: Path
     options: tuple[str, ...] = ()
+    classes: Path | None = None
 
     def prepare(self) -> None:
         """Write the files that every command refers to."""
@@ -61,6 +63,7 @@ class Jvm:
             arguments: passed to it.
             heap_mb: upper bound of the heap in MiB.
         """
+        class_path = [f"{self.jars}/*"] if self.classes is None else [str(self.classes), f"{self.jars}/*"]
         opens = [part for package in OPENED_PACKAGES for part in ("--add-opens", f"{package}=ALL-UNNAMED")]
         return [
             str(self.executable),
@@ -72,7 +75,7 @@ class Jvm:
             "-Dio.netty.tryReflectionSetAccessible=true",
             f"-Dlog4j.configurationFile={self._log_configuration}",
             f"-Djava.io.tmpdir={self._temporary}",
-            *("-cp", f"{self.jars}/*", main_class),
+            *("-cp", ":".join(class_path), main_class),
             *arguments,
         ]
 
