@@ -27,7 +27,12 @@ from scalable_topics_operator.operations.errors import NotYet, TopicMissing
 from scalable_topics_operator.operations.journal import Action, OperationKind, Request
 from scalable_topics_operator.operations.native.change import advance_change, open_change
 from scalable_topics_operator.operations.native.create import create, take_over
-from scalable_topics_operator.operations.native.cursors import BrokersCursors, advance_move, mark_lost
+from scalable_topics_operator.operations.native.cursors import (
+    BrokersCursors,
+    advance_move,
+    mark_lost,
+    without_cursors,
+)
 from scalable_topics_operator.operations.native.names import judge_topic
 from scalable_topics_operator.operations.native.observe import observe
 from scalable_topics_operator.operations.native.protocols import NativeTopic
@@ -159,7 +164,7 @@ class NativeCourse:
         await work.ctx.report(
             "TopicLost", f"{work.topic} was deleted behind our back and is made again; what it held is lost"
         )
-        await work.store.commit(replace(work.store.state, operation=None))
+        await work.store.commit(without_cursors(replace(work.store.state, operation=None)))
         await create(work.ctx, work.request)
         found = await observe(work.ctx)
         if found is None:

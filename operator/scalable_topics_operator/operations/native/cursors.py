@@ -22,6 +22,7 @@ from scalable_topics_operator.operations.native.context import NativeContext
 from scalable_topics_operator.operations.native.protocols import NativeLook
 from scalable_topics_operator.operations.requests import CursorRequest, RestoreRequest, SeekRequest
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
+from scalable_topics_operator.operations.topic_state import TopicState
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,15 @@ class BrokersCursors:
         if found is not None and found.consumers and not entry.forced:
             raise ClientsAttached(f"{found.consumers} consumers are attached to subscription {entry.name}")
         await ctx.backend.delete_subscription(ctx.topic, entry.name)
+
+
+def without_cursors(state: TopicState) -> TopicState:
+    """The record of a topic that is made again, whose subscriptions are to be made with it (R14). Pure."""
+    made_again = {
+        name: entry if entry.phase is SubscriptionPhase.DELETING else replace(entry, phase=SubscriptionPhase.CREATING)
+        for name, entry in state.subscriptions.items()
+    }
+    return replace(state, subscriptions=made_again)
 
 
 async def mark_lost(ctx: NativeContext, look: NativeLook) -> None:
