@@ -95,7 +95,11 @@ async def test_a_topic_deleted_behind_our_back_is_made_again_and_told_of(native:
         TOPICS, "lost", lambda body: body["status"].get("incarnation") != before, what="has another incarnation"
     )
     assert again["status"]["segments"]["active"] == 2
-    assert list((await native.stats("lost"))["subscriptions"]) == ["s"]
+
+    async def subscriptions() -> list[str]:
+        return list((await native.stats("lost"))["subscriptions"])
+
+    await eventually(subscriptions, lambda found: found == ["s"], what="the subscription is made again, too (R14)")
     await native.world.until_ready("lost")
 
 
