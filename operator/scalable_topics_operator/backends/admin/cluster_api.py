@@ -135,11 +135,6 @@ class ClusterApi:
         except AccessDenied:
             superuser = False
             missing.append("list brokers (superuser): redirects are trusted only to trustedBrokers, no bulk load")
-        scalable_api = await self.has_scalable_api()
-        if scalable_api and not superuser:
-            missing.append(
-                "split, merge and rebucket (superuser): the Native backend changes no segments; give superuserAuth"
-            )
         try:
             # Any role may do this on Pulsar 4, only a superuser on Pulsar 5 (measured).
             clusters = await self.clusters()
@@ -159,7 +154,7 @@ class ClusterApi:
             brokers=brokers,
             superuser=superuser,
             missing_rights=tuple(missing),
-            scalable_api=scalable_api,
+            scalable_api=await self.has_scalable_api(),
             service_url=service_url,
         )
 

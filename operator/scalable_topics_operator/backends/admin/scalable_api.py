@@ -142,7 +142,7 @@ class ScalableApi:
     async def _change(
         self, operation: str, topic: TopicName, *rest: str, query: Mapping[str, str] | None = None
     ) -> None:
-        await self._send(operation, "POST", topic, *rest, query=query, idempotent=False, right=_SUPERUSER)
+        await self._send(operation, "POST", topic, *rest, query=query, idempotent=False, right=_ADMIN)
 
     async def _send(
         self,

@@ -21,7 +21,7 @@ class NativeBackend:
 
     Args:
         admin: the cluster, with the rights of a namespace's admin.
-        superuser: the same with those of a superuser, which changes of layouts need.
+        superuser: the same with those of a superuser, which calls about single segments need (measured).
     """
 
     kind = "Native"
@@ -57,15 +57,15 @@ class NativeBackend:
 
     async def split(self, topic: TopicName, segment_id: int) -> None:
         """Split a segment."""
-        await self._superuser.scalable.split(topic, segment_id)
+        await self._admin.scalable.split(topic, segment_id)
 
     async def merge(self, topic: TopicName, first_id: int, second_id: int) -> None:
         """Merge two segments."""
-        await self._superuser.scalable.merge(topic, first_id, second_id)
+        await self._admin.scalable.merge(topic, first_id, second_id)
 
     async def rebucket(self, topic: TopicName, segment_id: int, buckets: int) -> None:
         """Roll a segment over to another number of entry buckets."""
-        await self._superuser.scalable.rebucket(topic, segment_id, buckets)
+        await self._admin.scalable.rebucket(topic, segment_id, buckets)
 
     async def create_subscription(self, topic: TopicName, name: str, *, ordered: bool = False) -> None:
         """Make a subscription; see `ScalableBackend.create_subscription`."""
