@@ -23,7 +23,7 @@ from scalable_topics_operator.controllers.connections import CLASSIC, NATIVE, Co
 from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
 from scalable_topics_operator.controllers.engine import Engine, engine_of
 from scalable_topics_operator.controllers.segment_names import segment_topic
-from scalable_topics_operator.load.direct import sample_topic
+from scalable_topics_operator.load.direct import sample_native_topic, sample_topic
 from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.load.sampling import Sampling
 from scalable_topics_operator.load.topic_load import SampledSegment, TopicLoad
@@ -262,10 +262,15 @@ class AutoScaler:
         """Ask for each segment by itself, which is left out of a topic that is paused: it is many calls."""
         if subject.handle.problem or subject.spec.paused:
             return
-        names = [segment.topic for segment in self._sampled(subject).values()]
+        names = {segment_id: segment.topic for segment_id, segment in self._sampled(subject).items()}
         interval_seconds = self._sample_seconds(subject)
         try:
-            sample = await sample_topic(subject.handle.admin.topics, names, memory.sampling, interval_seconds)
+            if subject.backend == NATIVE:
+                scalable = subject.handle.admin.scalable
+                sample = await sample_native_topic(scalable, subject.topic, names, memory.sampling, interval_seconds)
+            else:
+                topics = subject.handle.admin.topics
+                sample = await sample_topic(topics, names.values(), memory.sampling, interval_seconds)
         except BackendError as error:
             logger.info("%s: its load is not known: %s", subject.topic, error)
         else:

@@ -12,6 +12,7 @@ from scalable_topics_operator.controllers.automatic_changes import AutomaticChan
 from scalable_topics_operator.controllers.claim_owner import owner_alive
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.connections import CLASSIC
+from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
 from scalable_topics_operator.controllers.engine import Engine, engine_of
 from scalable_topics_operator.controllers.native_requests import NativeRequests
 from scalable_topics_operator.controllers.native_settings import NativeSettings
@@ -35,7 +36,7 @@ from scalable_topics_operator.operations.native.cursors import (
 )
 from scalable_topics_operator.operations.native.names import judge_topic
 from scalable_topics_operator.operations.native.observe import observe
-from scalable_topics_operator.operations.native.protocols import NativeTopic
+from scalable_topics_operator.operations.native.protocols import NativeLook, NativeTopic
 from scalable_topics_operator.operations.native.teardown import delete_topic
 from scalable_topics_operator.operations.subscriptions import settle_cursors
 
@@ -49,6 +50,7 @@ class NativeCourse:
         operations: SegmentOperations.
         changes: makes what is decided, or declared.
         policies: say how brokers are to split and merge by themselves.
+        consumers: are told how many consumers brokers count.
         wishes: what callers want of subscriptions.
         times: how often brokers are looked at.
     """
@@ -60,6 +62,7 @@ class NativeCourse:
         operations: OperationQueue,
         changes: AutomaticChanges,
         policies: PolicyBook,
+        consumers: ConsumerCounts,
         wishes: SubscriptionWishes,
         times: ReconcileTimes,
     ) -> None:
@@ -69,6 +72,7 @@ class NativeCourse:
         self._requests = NativeRequests(operations)
         self._settings = NativeSettings(policies)
         self._changes = changes
+        self._consumers = consumers
         self._wishes = wishes
         self._times = times
 
@@ -187,6 +191,15 @@ class NativeCourse:
         if not spec_changed(work.store.body) and time.monotonic() < work.memory.clients_due:
             return
         look = await work.ctx.backend.look(work.topic)
+        self._count_consumers(work, look)
         await mark_lost(work.ctx, look)
         await self._settings.check(work, found, look)
-        work.memory.clients_due = time.monotonic() + self._times.drift_seconds
+        # Who decides must know of consumers, of which brokers tell only if asked.
+        decides = engine_of(work.spec, work.store.facts.backend) is Engine.OPERATOR
+        seconds = self._times.observe_seconds if decides else self._times.drift_seconds
+        work.memory.clients_due = time.monotonic() + seconds
+
+    def _count_consumers(self, work: NativeWork, look: NativeLook) -> None:
+        ordered = {name: found.consumers for name, found in look.subscriptions.items() if found.kind == "STREAM"}
+        for name in ordered.keys() | self._consumers.of(work.key).keys():
+            self._consumers.set(work.key, name, ordered.get(name, 0))

@@ -15,6 +15,7 @@ from scalable_topics_operator.controllers.auto_scaler import AutoScaler
 from scalable_topics_operator.controllers.automatic_changes import AutomaticChanges
 from scalable_topics_operator.controllers.classic_course import ClassicCourse
 from scalable_topics_operator.controllers.conditions import Standing, find_condition, holds, with_aspects
+from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
 from scalable_topics_operator.controllers.native_course import NativeCourse
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
@@ -52,6 +53,7 @@ class TopicReconciler:
         operations: OperationQueue,
         scaler: AutoScaler,
         policies: PolicyBook,
+        consumers: ConsumerCounts,
         wishes: SubscriptionWishes,
         times: ReconcileTimes,
     ) -> None:
@@ -69,7 +71,7 @@ class TopicReconciler:
         )
         self._courses = Courses(
             ClassicCourse(kube, maker, operations, changes, wishes, times),
-            NativeCourse(kube, maker, operations, changes, policies, wishes, times),
+            NativeCourse(kube, maker, operations, changes, policies, consumers, wishes, times),
         )
         self._finalizer = TopicFinalizer(kube, cache, events, maker, self._courses)
         self.memories = TopicMemories(metrics)
