@@ -17,7 +17,7 @@ from scalable_topics_operator.backends.admin.http import AdminHttp, HttpSettings
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.retry import RetryPolicy
 from scalable_topics_operator.backends.classic.backend import ClassicBackend
-from scalable_topics_operator.backends.native.backend import NativeBackend
+from scalable_topics_operator.backends.native.backend import V5_MARK, NativeBackend
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.object_key import ObjectKey
@@ -56,6 +56,7 @@ class ConnectionHandle:
         superuser_credentials: its source of credentials.
         backend: for topics whose layouts the operator owns; None until the first successful probe.
         native: for those whose layouts the brokers own; None where brokers own none.
+        ordinary: for what is to become one of those; None where brokers own none.
         backend_of_new: who owns the layouts of topics made now (R2).
         probe: the last successful probe.
         problem: why it is down; empty while it is up.
@@ -71,6 +72,7 @@ class ConnectionHandle:
     superuser_credentials: SecretCredentials | None = None
     backend: TopicBackend | None = None
     native: ScalableBackend | None = None
+    ordinary: TopicBackend | None = None
     backend_of_new: str = CLASSIC
     probe: ClusterProbe | None = None
     problem: str = NOT_PROBED
@@ -209,6 +211,9 @@ class ConnectionController:
             handle.backend = ClassicBackend(handle.admin, protection=handle.spec.inactive_topic_protection)
         if owns_layouts and handle.native is None:
             handle.native = NativeBackend(handle.admin, handle.privileged)
+            handle.ordinary = ClassicBackend(
+                handle.admin, protection=handle.spec.inactive_topic_protection, client_mark=V5_MARK
+            )
         missing = "; ".join(probe.missing_rights)
         return Standing.healthy(f"lacks rights: {missing}" if missing else "")
 

@@ -15,6 +15,9 @@ from scalable_topics_operator.operations.errors import AccessDenied, NameTaken
 from scalable_topics_operator.operations.native.protocols import NativeLook, NativeTopic
 from scalable_topics_operator.operations.protocols import Claim
 
+V5_MARK = "__pulsar.v5.managed"
+"""Property of every producer and consumer of a client that knows the brokers' scalable topics."""
+
 
 class NativeBackend:
     """Scalable topics of one Pulsar cluster whose brokers own their layouts.
@@ -66,6 +69,10 @@ class NativeBackend:
     async def rebucket(self, topic: TopicName, segment_id: int, buckets: int) -> None:
         """Roll a segment over to another number of entry buckets."""
         await self._admin.scalable.rebucket(topic, segment_id, buckets)
+
+    async def migrate(self, topic: TopicName, *, force: bool) -> None:
+        """Make the ordinary topic of that name scalable."""
+        await self._admin.scalable.migrate(topic, force=force)
 
     async def create_subscription(self, topic: TopicName, name: str, *, ordered: bool = False) -> None:
         """Make a subscription; see `ScalableBackend.create_subscription`."""

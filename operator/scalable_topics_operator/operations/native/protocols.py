@@ -126,6 +126,12 @@ class ScalableBackend(Protocol):
     async def rebucket(self, topic: TopicName, segment_id: int, buckets: int) -> None:
         """Have an active segment replaced by one with so many entry buckets."""
 
+    async def migrate(self, topic: TopicName, *, force: bool) -> None:
+        """Make the ordinary topic of that name scalable; `force` cuts off clients that do not know scalable topics.
+
+        Raises TopicMissing, BackendRefused where such clients are attached or it is scalable already.
+        """
+
     async def create_subscription(self, topic: TopicName, name: str, *, ordered: bool = False) -> None:
         """Make a subscription at earliest on every active segment; one that exists stays what it is."""
 
