@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
@@ -90,6 +91,15 @@ class ConnectionHandle:
             await self.superuser.close()
 
 
+class NamespacePolicies(Protocol):
+    """Policies that are stored with Pulsar namespaces where brokers own layouts."""
+
+    async def settle(
+        self, connection: ObjectKey, backend: ScalableBackend, before: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Store what is wanted; answers `status.namespacePolicies` as it is now, given what it was."""
+
+
 class ConnectionController:
     """Keeps one handle a connection and its status up to date.
 
@@ -101,6 +111,7 @@ class ConnectionController:
         shards: lets only the leader write what is found into a connection's status; all replicas probe it.
         on_finding: called with a connection's key when it was found up, down, or down for another reason: topics
             that wait for it have to go on, or to say why they wait.
+        policies: are stored with Pulsar namespaces where brokers own layouts.
     """
 
     def __init__(
@@ -111,6 +122,7 @@ class ConnectionController:
         metrics: Metrics,
         shards: ShardWork,
         on_finding: Callable[[ObjectKey], None],
+        policies: NamespacePolicies,
     ) -> None:
         self._kube = kube
         self._cache = cache
@@ -118,6 +130,7 @@ class ConnectionController:
         self._metrics = metrics
         self._shards = shards
         self._on_finding = on_finding
+        self._policies = policies
         self._handles: dict[ObjectKey, ConnectionHandle] = {}
 
     def handle(self, key: ObjectKey) -> ConnectionHandle | None:
@@ -152,7 +165,7 @@ class ConnectionController:
             # Before anything that may fail: those that wait for it would not be told again.
             self._on_finding(key)
         with suppress(NotLed):
-            await self._shards.run(key, self._tell(store, standing, handle))
+            await self._shards.run(key, self._tell(key, store, standing, handle))
         return _RETRY_SECONDS if standing.reconciling else float(handle.spec.probe_interval_seconds)
 
     async def _opened(self, key: ObjectKey, body: Body) -> ConnectionHandle:
@@ -217,14 +230,28 @@ class ConnectionController:
         missing = "; ".join(probe.missing_rights)
         return Standing.healthy(f"lacks rights: {missing}" if missing else "")
 
-    async def _tell(self, store: StatusStore, standing: Standing, handle: ConnectionHandle) -> None:
+    async def _tell(self, key: ObjectKey, store: StatusStore, standing: Standing, handle: ConnectionHandle) -> None:
         if standing.reason != find_condition(store.status, "Ready").get("reason"):
             tell = self._events.normal if standing.ready else self._events.warning
             await tell(store.body, standing.reason, standing.message or "the cluster answers")
-        await self._write(store, standing, handle)
+        stored = None
+        if handle.native is not None and standing.ready:
+            before = store.status.get("namespacePolicies") or []
+            stored = await self._policies.settle(key, handle.native, before)
+        await self._write(store, standing, handle, stored)
 
-    async def _write(self, store: StatusStore, standing: Standing, handle: ConnectionHandle | None) -> None:
+    async def _write(
+        self,
+        store: StatusStore,
+        standing: Standing,
+        handle: ConnectionHandle | None,
+        namespace_policies: list[dict[str, Any]] | None = None,
+    ) -> None:
         status = dict(store.status)
+        if namespace_policies is not None:
+            status.pop("namespacePolicies", None)
+            if namespace_policies:
+                status["namespacePolicies"] = namespace_policies
         generation = store.body["metadata"]["generation"]
         status["observedGeneration"] = generation
         status["conditions"] = apply_standing(

@@ -159,6 +159,11 @@ def connection_of(body: Body) -> ObjectKey:
     return ObjectKey(CONNECTIONS.plural, reference.get("namespace") or body["metadata"]["namespace"], reference["name"])
 
 
+def backend_of_topic(body: Body) -> str:
+    """Who owns the layout of a ScalableTopic, as its status says (R2)."""
+    return (body.get("status") or {}).get("backend") or CLASSIC
+
+
 def backend_of(connections: ConnectionController, body: Body) -> TopicBackend | None:
     """The brokers of a ScalableTopic; None while they cannot be asked."""
     handle = connections.handle(connection_of(body))
@@ -295,8 +300,7 @@ class TopicWorkMaker:
             return None
         if state.layout is None:
             return None
-        backend = (body.get("status") or {}).get("backend") or CLASSIC
-        return Subject(key, body, spec, topic, state.layout, state.clocks, connection, handle, backend)
+        return Subject(key, body, spec, topic, state.layout, state.clocks, connection, handle, backend_of_topic(body))
 
     def why_forbidden(self, work: TopicWork, operation: str) -> str:
         """Why a connection does not let the topic `Adopt`, `Migrate` or `Delete`; empty if it does."""

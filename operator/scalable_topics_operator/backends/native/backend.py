@@ -97,6 +97,14 @@ class NativeBackend:
         else:
             await self._admin.scalable.set_auto_scale_policy(topic, override)
 
+    async def namespace_override(self, pulsar_namespace: str) -> Mapping[str, Any] | None:
+        """The auto-scale policy stored with a Pulsar namespace."""
+        return await self._admin.namespaces.auto_scale_policy(pulsar_namespace)
+
+    async def set_namespace_override(self, pulsar_namespace: str, override: Mapping[str, Any] | None) -> None:
+        """Store it, or take it away."""
+        await self._admin.namespaces.set_auto_scale_policy(pulsar_namespace, override)
+
     async def permissions(self, topic: TopicName) -> Mapping[str, frozenset[str]]:
         """Grants on the topic itself."""
         return await self._admin.scalable.permissions(topic)

@@ -147,6 +147,12 @@ class ScalableBackend(Protocol):
     async def set_override(self, topic: TopicName, override: Mapping[str, Any] | None) -> None:
         """Store the topic's own auto-scale policy as a whole, or take it away. Raises BackendRefused."""
 
+    async def namespace_override(self, pulsar_namespace: str) -> Mapping[str, Any] | None:
+        """The auto-scale policy stored with a Pulsar namespace; None if there is none. Raises NamespaceMissing."""
+
+    async def set_namespace_override(self, pulsar_namespace: str, override: Mapping[str, Any] | None) -> None:
+        """Store it as a whole, or take it away. Raises NamespaceMissing, BackendRefused."""
+
     async def permissions(self, topic: TopicName) -> Mapping[str, frozenset[str]]:
         """Role -> actions granted on the topic itself."""
 
