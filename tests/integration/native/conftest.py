@@ -47,6 +47,10 @@ class NativeTopic:
         """Merge two adjacent segments."""
         await self.call("POST", f"/merge/{first}/{second}")
 
+    async def keep(self, subscription: str) -> None:
+        """Create a subscription whose consumer comes later: until then it keeps all that is stored."""
+        await self.call("PUT", f"/subscriptions/{subscription}?type=QUEUE")
+
     async def drained(self, *subscriptions: str) -> None:
         """Wait until these have acknowledged everything that is stored on any segment."""
 
