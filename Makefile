@@ -3,11 +3,14 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# Settings of up, down and the tests: make up NAME=mine BROKERS=2 PROFILE=rollover
+# Settings of up, down and the tests: make up NAME=mine BROKERS=2 PROFILE=rollover, make up NATIVE=1
 NAME ?= default
 BROKERS ?= 1
 REPLICAS ?= 3
 PROFILE ?= ordinary
+# Which Pulsar the brokers are, 4 or 5; NATIVE=1 has a broker of Pulsar 5 beside those of Pulsar 4.
+PULSAR ?= 4
+NATIVE ?=
 # Parallel test processes: as many as cores, and few on a cluster that shares those cores.
 UNIT_WORKERS ?= auto
 INTEGRATION_WORKERS ?= 2
@@ -23,13 +26,14 @@ CACHE := $(or $(SCALABLE_TOPICS_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sc
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest $(PYTEST_ARGUMENTS)
 ENVIRONMENT := .venv/.complete
+SETTINGS := --profile $(PROFILE) --pulsar $(PULSAR) $(if $(filter 1,$(NATIVE)),--native)
 
 export UV_PYTHON_DOWNLOADS := never
 
 ##@ A local cluster
 .PHONY: up
-up: $(ENVIRONMENT) ## Start a cluster (NAME=, BROKERS=1|2, PROFILE=ordinary|rollover)
-	$(PYTHON) -m dev up --name $(NAME) --brokers $(BROKERS) --profile $(PROFILE)
+up: $(ENVIRONMENT) ## Start a cluster (NAME=, BROKERS=1|2, PROFILE=ordinary|rollover, PULSAR=4|5, NATIVE=1)
+	$(PYTHON) -m dev up --name $(NAME) --brokers $(BROKERS) $(SETTINGS)
 
 .PHONY: down
 down: $(ENVIRONMENT) ## Stop it and remove its data; its logs stay (NAME=)
@@ -55,7 +59,7 @@ kind-down: $(ENVIRONMENT) ## Remove that cluster
 .PHONY: test
 test: $(ENVIRONMENT) ## Everything: lint and all layers of tests, with the time of each
 	@times=(); \
-	for layer in build lint test-unit test-conformance test-simulation test-integration test-two-brokers test-spark test-e2e; do \
+	for layer in build lint test-unit test-conformance test-simulation test-integration test-two-brokers test-native test-spark test-e2e; do \
 	    echo "=== $$layer"; started=$$SECONDS; \
 	    $(MAKE) "$$layer"; \
 	    times+=("$$(printf '%-18s %4d s' "$$layer" $$((SECONDS - started)))"); \
@@ -93,14 +97,19 @@ simulate: $(ENVIRONMENT) ## More of these stories (SEEDS=, FIRST=), or one again
 	$(PYTHON) -m tests.simulation.simulate --seeds $(SEEDS) --first $(FIRST) $(if $(STORY),--story $(STORY))
 
 .PHONY: test-integration
-test-integration: $(ENVIRONMENT) ## Tests on a real API server and a real broker (PROFILE=)
-	$(PYTHON) -m dev run --brokers 1 --profile $(PROFILE) -- \
-	    $(PYTEST) tests/integration -m 'not two_brokers and not spark and not node' -n $(INTEGRATION_WORKERS) --dist worksteal
+test-integration: $(ENVIRONMENT) ## Tests on a real API server and a real broker (PROFILE=, PULSAR=)
+	$(PYTHON) -m dev run --brokers 1 $(SETTINGS) -- \
+	    $(PYTEST) tests/integration -m 'not two_brokers and not native and not spark and not node' -n $(INTEGRATION_WORKERS) --dist worksteal
 
 .PHONY: test-two-brokers
-test-two-brokers: $(ENVIRONMENT) ## Tests that need two brokers (PROFILE=)
-	$(PYTHON) -m dev run --brokers 2 --profile $(PROFILE) -- \
-	    $(PYTEST) tests/integration -m two_brokers -n $(INTEGRATION_WORKERS) --dist worksteal
+test-two-brokers: $(ENVIRONMENT) ## Tests that need two brokers (PROFILE=, PULSAR=)
+	$(PYTHON) -m dev run --brokers 2 $(SETTINGS) -- \
+	    $(PYTEST) tests/integration -m 'two_brokers and not native' -n $(INTEGRATION_WORKERS) --dist worksteal
+
+.PHONY: test-native
+test-native: $(ENVIRONMENT) ## Tests that need a broker of Pulsar 5, beside one of Pulsar 4
+	$(PYTHON) -m dev run --brokers 1 --native -- \
+	    $(PYTEST) tests/integration -m 'native and not two_brokers' -n $(INTEGRATION_WORKERS) --dist worksteal
 
 .PHONY: test-spark
 test-spark: $(ENVIRONMENT) ## Tests of the load pipeline on real Spark and a real broker

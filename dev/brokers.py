@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dev import broker_settings, prerequisites, tokens
@@ -220,7 +221,9 @@ class Pulsar:
         )
         configuration = str(self._configuration("bookie", settings))
         main_class = "org.apache.bookkeeper.server.Main"
-        command = self._jvm.command(main_class, "--conf", configuration, heap_mb=BOOKIE_HEAP_MB)
+        # Newer Java names the loopback interface by its IPv6 address first, of which a bookie makes no valid name.
+        jvm = replace(self._jvm, options=(*self._jvm.options, "-Djava.net.preferIPv4Stack=true"))
+        command = jvm.command(main_class, "--conf", configuration, heap_mb=BOOKIE_HEAP_MB)
         self._processes.start("bookie", command)
         self._await_port("bookie")
 

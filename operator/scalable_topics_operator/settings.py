@@ -13,7 +13,7 @@ from scalable_topics_operator.autoscale.policy import Level
 from scalable_topics_operator.cluster.election import LeaseTimes
 from scalable_topics_operator.cluster.peers import is_address
 from scalable_topics_operator.controllers.coordinator import SessionTimes
-from scalable_topics_operator.controllers.topic_reconciler import ReconcileTimes
+from scalable_topics_operator.controllers.reconcile_times import ReconcileTimes
 from scalable_topics_operator.operations.context import OperationSettings
 
 AUTO_SCALE_FLAG = "auto-scale-enabled"
@@ -172,6 +172,7 @@ FLAGS = (
     Flag("per-topic-metrics", "true", _switch, "whether metrics carry topic names"),
     Flag("per-segment-metrics", "false", _switch, "whether metrics carry the rates of each segment, too"),
     Flag("drift-seconds", "300", _positive, "between two comparisons of a topic with its brokers"),
+    Flag("observe-seconds", "60", _positive, "between two looks at a layout that brokers own"),
     Flag("prune-seconds", "60", _positive, "between two looks for prunable segments"),
     Flag("settle-window-seconds", "600", _positive, "how long sealed segments stay for unknown sends"),
     Flag("force-delete-after-seconds", "300", _positive, "how long deletes of segments wait for clients"),
@@ -265,7 +266,11 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os
         plain_logs=options.log_format == "plain",
         per_topic_metrics=options.per_topic_metrics,
         per_segment_metrics=options.per_segment_metrics,
-        times=ReconcileTimes(drift_seconds=options.drift_seconds, prune_seconds=options.prune_seconds),
+        times=ReconcileTimes(
+            drift_seconds=options.drift_seconds,
+            prune_seconds=options.prune_seconds,
+            observe_seconds=options.observe_seconds,
+        ),
         operations=OperationSettings(
             settle_window_seconds=options.settle_window_seconds,
             force_delete_after_seconds=options.force_delete_after_seconds,

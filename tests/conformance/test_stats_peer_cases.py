@@ -26,13 +26,13 @@ CASES = [case for case in load_cases() if case.area == "Stats"]
 
 def _stats(layout: SegmentLayout, loads: dict[int, SegmentSample]) -> dict[str, Any]:
     """What a leader tells of a topic of which it has sampled some segments."""
-    segments = sampled_segments(ORDERS, layout)
+    segments = sampled_segments(ORDERS, layout, "Classic")
     memory = TopicMemory("uid-1")
     sample = LoadSample(1_000, 0.0, {segments[number].topic: load for number, load in loads.items()}, settled=False)
     memory.scale.load.take(sample, segments, AutoScaleConfig(), 60.0)
     cache = ObjectCache()
     cache.observe(TOPICS, topic_body(created()))
-    subject = SimpleNamespace(topic=ORDERS, layout=layout)
+    subject = SimpleNamespace(topic=ORDERS, layout=layout, backend="Classic")
     maker = cast(TopicWorkMaker, SimpleNamespace(subject=lambda key, body: subject))
     found = LeaderViews(cache, maker, lambda key: memory, ConsumerCounts(lambda key: None)).stats(KEY)
     assert found is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.integration.conftest import kubernetes, local_cluster, pulsar, view
+from tests.integration.conftest import kubernetes, local_cluster, native_pulsar, own_brokers, pulsar, view
 from tests.integration.operator.conftest import (
     bench,
     kube,
@@ -20,6 +20,8 @@ __all__ = [
     "kube_environment",
     "kubernetes",
     "local_cluster",
+    "native_pulsar",
+    "own_brokers",
     "own_operator",
     "proxied",
     "pulsar",

@@ -315,8 +315,8 @@ MUTATIONS = (
     ),
     Mutation(
         "R16: a declared subscription is recorded without its cursors",
-        subscriptions.settle_subscriptions,
-        "await _create_cursors(ctx, entry)",
+        subscriptions.settle_cursors,
+        "skipped = await cursors.create(entry)",
         "pass",
         "subscribe",
     ),
@@ -472,7 +472,7 @@ MUTATIONS = (
     ),
     Mutation(
         "R32: nobody remembers that consumers are to be disconnected",
-        subscriptions._delete_cursors,
+        subscriptions._SegmentCursors.delete,
         "force=entry.forced",
         "force=False",
         "unsubscribe by request",

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from scalable_topics_operator.cluster.election import LeaseTimes
-from scalable_topics_operator.controllers.topic_reconciler import ReconcileTimes
+from scalable_topics_operator.controllers.reconcile_times import ReconcileTimes
 from scalable_topics_operator.operator_process import OperatorProcess
 from scalable_topics_operator.settings import OperatorSettings
 

@@ -26,6 +26,8 @@ from tests.support.pulsar_view import PulsarView
 from tests.support.waiting import eventually
 
 SHARED_CONNECTION = "pulsar"
+NATIVE_CONNECTION = "pulsar-5"
+_SHARED = (SHARED_CONNECTION, NATIVE_CONNECTION)
 _RESOURCES: dict[str, Resource] = {
     resource.kind: resource for resource in (CONNECTIONS, NAMESPACES, POLICIES, SECRETS, SEGMENT_OPERATIONS, TOPICS)
 }
@@ -68,9 +70,7 @@ class World:
     async def tidy_up(self) -> None:
         """Let go of what this world has made, so that the operator does not look after it for ever."""
         for resource, name in self.made:
-            if resource in (POLICIES, TOPICS, SEGMENT_OPERATIONS) or (
-                resource == CONNECTIONS and name != SHARED_CONNECTION
-            ):
+            if resource in (POLICIES, TOPICS, SEGMENT_OPERATIONS) or (resource == CONNECTIONS and name not in _SHARED):
                 await self.delete(resource, name)
 
     async def get(self, resource: Resource, name: str) -> Body:

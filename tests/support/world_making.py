@@ -10,7 +10,7 @@ from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.resources import CONNECTIONS, NAMESPACES
 from tests.support import manifests
 from tests.support.pulsar_view import PulsarView
-from tests.support.world import World
+from tests.support.world import SHARED_CONNECTION, World
 
 _TENANT = "tests"
 
@@ -31,9 +31,11 @@ async def make_world(
     pulsar: PulsarAccess,
     namespace: str,
     admin_url: str | None = None,
+    *,
+    connection_name: str = SHARED_CONNECTION,
     **connection: Any,
 ) -> World:
-    """A world in `namespace`, whose connection `pulsar` leads to `admin_url` (a proxy, say) or to the brokers.
+    """A world in `namespace`, whose connection leads to `admin_url` (a proxy, say) or to the brokers.
 
     Whatever else is given goes into the connection's spec.
     """
@@ -41,7 +43,10 @@ async def make_world(
     await view.create_namespace(pulsar_namespace)
     world = World(kube, namespace, view, pulsar_namespace, pulsar.admin_url)
     names = {body["metadata"]["name"] for body in await kube.list_all(CONNECTIONS, namespace)}
-    if "pulsar" not in names:
-        await world.apply(manifests.secret("pulsar-token", token=pulsar.superuser_token))
-        await world.apply(manifests.connection("pulsar", admin_url or pulsar.admin_url, **connection))
+    if connection_name not in names:
+        secret_name = f"{connection_name}-token"
+        await world.apply(manifests.secret(secret_name, token=pulsar.superuser_token))
+        await world.apply(
+            manifests.connection(connection_name, admin_url or pulsar.admin_url, secret_name, **connection)
+        )
     return world

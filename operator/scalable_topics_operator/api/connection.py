@@ -243,7 +243,11 @@ class ScalableTopicConnectionSpec(ApiModel):
             rule(
                 "!has(self.auth) || !has(self.auth.mtls) || self.adminUrl.startsWith('https://')",
                 "auth.mtls needs an adminUrl that starts with https://",
-            )
+            ),
+            rule(
+                "!has(self.superuserAuth) || !has(self.superuserAuth.mtls) || self.adminUrl.startsWith('https://')",
+                "superuserAuth.mtls needs an adminUrl that starts with https://",
+            ),
         )
     )
 
@@ -253,6 +257,9 @@ class ScalableTopicConnectionSpec(ApiModel):
     """Address for clients; asked of the brokers if left out."""
     auth: Auth | None = None
     """How the operator proves who it is; anonymous if left out."""
+    superuser_auth: Auth | None = None
+    """How it proves that it is a superuser, for the calls that take one: the list of brokers and their statistics, and
+    single segments on the Native backend. As `auth` if left out."""
     tls: Tls = Tls()
     """How the cluster's certificates are checked."""
     limits: Limits = Limits()
@@ -280,7 +287,7 @@ class Rights(ApiModel):
     """What the connection's credentials may do."""
 
     superuser: bool = False
-    """Whether they are a superuser's, as split and merge need on the Native backend."""
+    """Whether they are a superuser's, as the brokers' list and statistics need."""
     missing: tuple[str, ...] = ()
     """Rights that are needed and lacking."""
 

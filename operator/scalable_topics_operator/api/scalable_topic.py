@@ -174,6 +174,18 @@ class Policies(ApiModel):
     """Policies for the topic as a whole; each active segment gets its share."""
 
 
+class TopicAutoScale(AutoScaleKnobs):
+    """Knobs for this topic, before those of any policy, and who goes by them.
+
+    Amounts are whole numbers or texts such as 10k or 50Mi; durations are seconds or texts such as 90s or
+    1h30m. Values in parentheses apply where no policy sets the knob.
+    """
+
+    engine: Literal["Broker", "Operator"] | None = None
+    """Who splits and merges by itself on the Native backend: the brokers (if left out) or the operator. On Classic it
+    is always the operator."""
+
+
 class MigrateFrom(ApiModel):
     """An existing topic to migrate (pip-475)."""
 
@@ -204,7 +216,7 @@ class ScalableTopicSpec(ApiModel):
     (pip-486)."""
     subscriptions: Annotated[tuple[Subscription, ...], Field(max_length=256), list_map("name")] = ()
     """Subscriptions every segment has a cursor for."""
-    auto_scale: AutoScaleKnobs | None = None
+    auto_scale: TopicAutoScale | None = None
     """Knobs for this topic, before those of any policy."""
     permissions: Annotated[tuple[Permission, ...], Field(max_length=256), list_map("role")] = ()
     """Grants on the topic; those of the namespace apply besides."""

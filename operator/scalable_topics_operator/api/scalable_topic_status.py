@@ -160,6 +160,25 @@ class DeletingSegment(ApiModel):
     """Whether it wraps a migrated topic, which is truncated and stays."""
 
 
+class PrunedSegment(ApiModel):
+    """A segment that brokers have taken out of the layout that they own (Native)."""
+
+    id: SegmentId
+    """Its id."""
+    range: RangeText
+    """Part of the ring, both ends included."""
+    children: tuple[SegmentId, ...] = ()
+    """Segments that replaced it, as far as that is known."""
+    created_by: str = "Create"
+    """Operation that made it."""
+    created_at_ms: int = 0
+    """When it was made, in milliseconds since 1970; 0 if unknown."""
+    sealed_at_ms: int = 0
+    """When it was sealed, in milliseconds since 1970; 0 if unknown."""
+    pruned_at_ms: int
+    """When it was found to be gone, in milliseconds since 1970."""
+
+
 class SubscriptionStatus(ApiModel):
     """A subscription as far as its cursors are made, kept or being deleted."""
 
@@ -294,5 +313,7 @@ class ScalableTopicStatus(ApiModel):
     """When segments were changed last; cool-downs of automatic changes count from there."""
     migrated_from: MigratedFrom | None = None
     """What the topic was before it was migrated."""
+    pruned: Annotated[tuple[PrunedSegment, ...], LIST_ATOMIC] = ()
+    """The last segments that brokers have taken out of a layout that they own, oldest first (Native)."""
     reports: Annotated[tuple[Report, ...], LIST_ATOMIC] = ()
     """What needs a person's eye and stops nothing."""

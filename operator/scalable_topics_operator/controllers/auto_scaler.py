@@ -6,10 +6,10 @@ import logging
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from scalable_topics.layout import SegmentLayout, TopicName, classic_segment_name
+from scalable_topics.layout import SegmentLayout, TopicName
 from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.autoscale.config import AutoScaleConfig
@@ -19,9 +19,11 @@ from scalable_topics_operator.autoscale.policy import EffectivePolicy
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.controllers.conditions import Aspect, clean, find_condition, holds
-from scalable_topics_operator.controllers.connections import ConnectionHandle
+from scalable_topics_operator.controllers.connections import CLASSIC, NATIVE, ConnectionHandle
 from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
-from scalable_topics_operator.load.direct import sample_topic
+from scalable_topics_operator.controllers.engine import Engine, engine_of
+from scalable_topics_operator.controllers.segment_names import segment_topic
+from scalable_topics_operator.load.direct import sample_native_topic, sample_topic
 from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.load.sampling import Sampling
 from scalable_topics_operator.load.topic_load import SampledSegment, TopicLoad
@@ -31,7 +33,8 @@ from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
 logger = logging.getLogger(__name__)
 
 AUTO_SCALE = "AutoScale"
-_OFF_CODES = frozenset({"paused", "desired-set", "invalid-policy", "disabled", "layout-full"})
+_BROKERS = "brokers"
+_OFF_CODES = frozenset({"paused", "desired-set", "invalid-policy", "disabled", "layout-full", "not-in-force"})
 _UNKNOWN_CODES = frozenset({"load-stale", "load-unknown"})
 _ON_MESSAGE = "segments are split and merged by the operator itself; `stopics explain` tells why, or why not"
 _STALE_SHOWN_SECONDS = 120.0
@@ -73,6 +76,7 @@ class ScaleMemory:
         stale_since_ms: since when its load may not be acted on.
         sampling: of its segments, while they are asked for one by one.
         shown: reason of the condition AutoScale, and since when in monotonic time.
+        hindrance: why brokers that own the layout do not go by the policy; empty if they do.
     """
 
     load: TopicLoad = field(default_factory=TopicLoad)
@@ -85,6 +89,7 @@ class ScaleMemory:
     stale_since_ms: int | None = None
     sampling: Sampling = field(default_factory=Sampling)
     shown: tuple[str, float] | None = None
+    hindrance: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ class Subject:
         clocks: of earlier changes.
         connection: key of its connection.
         handle: that connection.
+        backend: who owns the layout (R2).
     """
 
     key: ObjectKey
@@ -110,6 +116,7 @@ class Subject:
     clocks: Clocks
     connection: ObjectKey
     handle: ConnectionHandle
+    backend: str = CLASSIC
 
 
 class AutoScaler:
@@ -168,7 +175,7 @@ class AutoScaler:
         now_ms = time.time_ns() // 1_000_000
         stale = memory.load.why_stale(now_ms, self._sample_seconds(subject))
         self._show(subject, memory.load, is_known=not stale)
-        decision = self._why_off(subject, policy)
+        decision = self._why_off(subject, policy, memory.hindrance)
         if decision is not None or not stale:
             memory.stale_since_ms = None
         elif memory.stale_since_ms is None:
@@ -198,6 +205,9 @@ class AutoScaler:
         if decision.code in _OFF_CODES:
             memory.shown = None
             return Aspect(AUTO_SCALE, False, reason, decision.findings[0].why), load_fresh
+        if decision.code == _BROKERS:
+            memory.shown = None
+            return Aspect(AUTO_SCALE, True, reason, decision.findings[0].why), load_fresh
         now = time.monotonic()
         if memory.shown is None and holds(status, AUTO_SCALE):
             memory.shown = find_condition(status, AUTO_SCALE)["reason"], now
@@ -226,7 +236,7 @@ class AutoScaler:
                 layout=subject.layout,
                 loads=load.records,
                 consumers=self._consumers.of(subject.key),
-                config=config,
+                config=_possible(config, subject.backend),
                 clocks=subject.clocks,
                 now_ms=now_ms,
                 stale=stale,
@@ -252,18 +262,26 @@ class AutoScaler:
         """Ask for each segment by itself, which is left out of a topic that is paused: it is many calls."""
         if subject.handle.problem or subject.spec.paused:
             return
-        names = [segment.topic for segment in sampled_segments(subject.topic, subject.layout).values()]
+        names = {segment_id: segment.topic for segment_id, segment in self._sampled(subject).items()}
         interval_seconds = self._sample_seconds(subject)
         try:
-            sample = await sample_topic(subject.handle.admin.topics, names, memory.sampling, interval_seconds)
+            if subject.backend == NATIVE:
+                scalable = subject.handle.admin.scalable
+                sample = await sample_native_topic(scalable, subject.topic, names, memory.sampling, interval_seconds)
+            else:
+                topics = subject.handle.admin.topics
+                sample = await sample_topic(topics, names.values(), memory.sampling, interval_seconds)
         except BackendError as error:
             logger.info("%s: its load is not known: %s", subject.topic, error)
         else:
             self._take(sample, subject, memory, config)
 
     def _take(self, sample: LoadSample, subject: Subject, memory: ScaleMemory, config: AutoScaleConfig) -> None:
-        segments = sampled_segments(subject.topic, subject.layout)
+        segments = self._sampled(subject)
         memory.load.take(sample, segments, config, self._most_gap_seconds(subject))
+
+    def _sampled(self, subject: Subject) -> Mapping[int, SampledSegment]:
+        return sampled_segments(subject.topic, subject.layout, subject.backend)
 
     def _most_gap_seconds(self, subject: Subject) -> float:
         """How far apart the samples of two decisions may be, for what lay between to be taken for more of the same."""
@@ -274,7 +292,7 @@ class AutoScaler:
         seconds = float(subject.handle.spec.load.interval_seconds)
         return max(seconds, self._interval_seconds) if self._loads.is_silent(subject.connection) else seconds
 
-    def _why_off(self, subject: Subject, policy: EffectivePolicy) -> Decision | None:
+    def _why_off(self, subject: Subject, policy: EffectivePolicy, hindrance: str) -> Decision | None:
         """Why nothing is decided, as a decision; None if something is."""
         layout = subject.layout
         if subject.spec.paused:
@@ -285,6 +303,10 @@ class AutoScaler:
             return _off("invalid-policy", policy.problem)
         if not policy.config.enabled:
             return _off("disabled", f"enabled is false: {policy.origins.get('enabled', 'default')}")
+        if hindrance:
+            return _off("not-in-force", hindrance)
+        if engine_of(subject.spec, subject.backend) is Engine.BROKER:
+            return _off(_BROKERS, "the brokers split and merge by themselves; autoScale.engine: Operator changes that")
         if len(layout.segments) >= self._most_records:
             return _off(
                 "layout-full",
@@ -308,14 +330,16 @@ def useful_parallelism(layout: SegmentLayout) -> int:
     return sum(segment.buckets for segment in layout.active)
 
 
-def sampled_segments(topic: TopicName, layout: SegmentLayout) -> Mapping[int, SampledSegment]:
+def sampled_segments(topic: TopicName, layout: SegmentLayout, backend: str) -> Mapping[int, SampledSegment]:
     """The active segments as samples name them."""
     return {
-        one.segment_id: SampledSegment(
-            one.topic or classic_segment_name(topic, one.hash_range, one.segment_id), one.created_at_ms
-        )
-        for one in layout.active
+        one.segment_id: SampledSegment(segment_topic(backend, topic, one), one.created_at_ms) for one in layout.active
     }
+
+
+def _possible(config: AutoScaleConfig, backend: str) -> AutoScaleConfig:
+    """What can be done: brokers split in two only."""
+    return replace(config, max_fanout=2) if backend == NATIVE else config
 
 
 def _camel_case(code: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from scalable_topics.layout import LayoutError, SegmentChange
 from scalable_topics_operator.autoscale.decision import Decision, Merge, Rebucket, Split
+from scalable_topics_operator.controllers.auto_scaler import AutoScaler, Subject
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
-from scalable_topics_operator.controllers.topic_work import Stuck, TopicWork
+from scalable_topics_operator.controllers.topic_work import Stuck, TopicWork, connection_of
 from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.errors import BackendRefused
 from scalable_topics_operator.operations.journal import Action as Ended
@@ -19,21 +20,29 @@ from scalable_topics_operator.operations.requests import (
     plan,
     requests_of,
 )
-from scalable_topics_operator.operations.reshape import open_reshape
 from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
 
 REQUEST_KIND = "AutoScale"
 _AUTOMATIC_SHARE = 0.8
+WorkT = TypeVar("WorkT", bound=TopicWork)
+WorkT_contra = TypeVar("WorkT_contra", bound=TopicWork, contravariant=True)
 _EVENTS = {Split: "AutoSplit", Merge: "AutoMerge", Rebucket: "AutoRebucket"}
+
+
+class Changer(Protocol[WorkT_contra]):
+    """Makes a planned change of a topic's segments."""
+
+    async def change(self, work: WorkT_contra, change: SegmentChange, request: Request, reason: str) -> Ended:
+        """Carry it out; answers how it ended. Raises BackendError."""
 
 
 class AutomaticChanges:
     """Carries them out, one after the other.
 
     Args:
-        finish: takes an open journal to its end.
         cache: objects as last seen.
         operations: what else is asked for.
+        scaler: decides.
         metrics: count them.
         full_retry_seconds: when to look again after the layout was found full.
         failed_retry_seconds: when to try again after an operation failed.
@@ -41,21 +50,36 @@ class AutomaticChanges:
 
     def __init__(
         self,
-        finish: Callable[[TopicWork], Awaitable[None]],
         cache: ObjectCache,
         operations: OperationQueue,
+        scaler: AutoScaler,
         metrics: ScalingMetrics,
         full_retry_seconds: float,
         failed_retry_seconds: float,
     ) -> None:
-        self._finish = finish
         self._cache = cache
         self._operations = operations
+        self._scaler = scaler
         self._metrics = metrics
         self._full_retry_seconds = full_retry_seconds
         self._failed_retry_seconds = failed_retry_seconds
 
-    async def approach_desired(self, work: TopicWork) -> None:
+    async def auto_scale(self, work: WorkT, changer: Changer[WorkT]) -> None:
+        """Decide again on what the record says now, since it may have changed since the decision that led here."""
+        layout = work.store.state.layout
+        scale, connection = work.memory.scale, connection_of(work.store.body)
+        if layout is None or not (scale.pending or self._scaler.is_due(scale)):
+            return
+        subject = Subject(
+            *(work.key, work.store.body, work.spec, work.topic, layout, work.store.state.clocks),
+            *(connection, work.handle, work.store.facts.backend),
+        )
+        decision = await self._scaler.look(subject, scale)
+        scale.pending = False
+        if decision.action is not None:
+            self._scaler.acted(scale, succeeded=await self.act(work, decision, changer))
+
+    async def approach_desired(self, work: WorkT, changer: Changer[WorkT]) -> None:
         """Split and merge until there are as many active segments as `spec.segments.desired` says.
 
         What is asked for meanwhile goes first: then this ends early, and the rest is done after that. Raises Stuck.
@@ -77,11 +101,11 @@ class AutomaticChanges:
                     ),
                     self._full_retry_seconds,
                 )
-            ended = await self._change(work, change, work.request, "")
+            ended = await changer.change(work, change, work.request, "")
             if ended.result is Result.FAILED:
                 raise Stuck(Standing.stuck("OperationFailed", ended.message), self._failed_retry_seconds)
 
-    async def act(self, work: TopicWork, decision: Decision) -> bool:
+    async def act(self, work: WorkT, decision: Decision, changer: Changer[WorkT]) -> bool:
         """Do what was decided on the layout as it is now; answers whether all of it succeeded that was not overtaken.
 
         What is asked for meanwhile goes first: then the rest is left to the next decision.
@@ -97,7 +121,7 @@ class AutomaticChanges:
             if self._is_overtaken(work):
                 return True
             try:
-                ended = await self._change(work, self._planned(work, request), self._asked_by(work), reason)
+                ended = await changer.change(work, self._planned(work, request), self._asked_by(work), reason)
             except (LayoutError, BackendRefused) as error:
                 await work.ctx.report(f"{event}Failed", str(error))
                 return False
@@ -124,8 +148,3 @@ class AutomaticChanges:
 
     def _asked_by(self, work: TopicWork) -> Request:
         return Request(REQUEST_KIND, work.key.name, work.request.uid)
-
-    async def _change(self, work: TopicWork, change: SegmentChange, request: Request, reason: str) -> Ended:
-        await open_reshape(work.ctx, change, request, reason=reason)
-        await self._finish(work)
-        return work.store.state.actions[-1]

@@ -24,12 +24,16 @@ class SecretCredentials:
         kube: the API server.
         namespace: the connection's namespace, where its Secrets are.
         spec: says which Secrets.
+        superuser: whether those of `superuserAuth` are meant.
     """
 
-    def __init__(self, kube: KubeClient, namespace: str, spec: ScalableTopicConnectionSpec) -> None:
+    def __init__(
+        self, kube: KubeClient, namespace: str, spec: ScalableTopicConnectionSpec, *, superuser: bool = False
+    ) -> None:
         self._kube = kube
         self._namespace = namespace
-        self._spec = spec
+        self._auth = spec.superuser_auth if superuser else spec.auth
+        self._tls = spec.tls
         self._current: Credentials | None = None
 
     async def current(self) -> Credentials:
@@ -44,7 +48,7 @@ class SecretCredentials:
         return self._current or fresh
 
     async def _read(self) -> Credentials:
-        auth, tls = self._spec.auth, self._spec.tls
+        auth, tls = self._auth, self._tls
         authorization: Token | Basic | None = None
         certificate = None
         if auth is not None and auth.token is not None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
@@ -17,6 +17,7 @@ from scalable_topics_operator.backends.admin.http import AdminHttp, HttpSettings
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.retry import RetryPolicy
 from scalable_topics_operator.backends.classic.backend import ClassicBackend
+from scalable_topics_operator.backends.native.backend import NativeBackend
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.object_key import ObjectKey
@@ -28,6 +29,7 @@ from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.operations.errors import AccessDenied, BackendRefused, BackendUnavailable
+from scalable_topics_operator.operations.native.protocols import ScalableBackend
 from scalable_topics_operator.operations.protocols import TopicBackend
 from scalable_topics_operator.telemetry.metrics import Metrics
 
@@ -50,7 +52,11 @@ class ConnectionHandle:
         spec: the parsed spec.
         admin: the client.
         credentials: its source of credentials.
-        backend: for topics; None until the first successful probe.
+        superuser: the client for what takes a superuser, where the spec has credentials of their own for that.
+        superuser_credentials: its source of credentials.
+        backend: for topics whose layouts the operator owns; None until the first successful probe.
+        native: for those whose layouts the brokers own; None where brokers own none.
+        backend_of_new: who owns the layouts of topics made now (R2).
         probe: the last successful probe.
         problem: why it is down; empty while it is up.
         reason: code of the last finding; empty before the first.
@@ -61,10 +67,25 @@ class ConnectionHandle:
     spec: ScalableTopicConnectionSpec
     admin: PulsarAdmin
     credentials: SecretCredentials
+    superuser: PulsarAdmin | None = None
+    superuser_credentials: SecretCredentials | None = None
     backend: TopicBackend | None = None
+    native: ScalableBackend | None = None
+    backend_of_new: str = CLASSIC
     probe: ClusterProbe | None = None
     problem: str = NOT_PROBED
     reason: str = ""
+
+    @property
+    def privileged(self) -> PulsarAdmin:
+        """The client for what takes a superuser."""
+        return self.superuser or self.admin
+
+    async def close(self) -> None:
+        """Close the clients."""
+        await self.admin.close()
+        if self.superuser is not None:
+            await self.superuser.close()
 
 
 class ConnectionController:
@@ -104,7 +125,7 @@ class ConnectionController:
     async def close(self) -> None:
         """Close all clients."""
         for handle in self._handles.values():
-            await handle.admin.close()
+            await handle.close()
         self._handles.clear()
 
     async def reconcile(self, key: ObjectKey) -> float | None:
@@ -143,33 +164,34 @@ class ConnectionController:
         spec = ScalableTopicConnection.model_validate(body).spec
         await self._forget(key)
         credentials = SecretCredentials(self._kube, key.namespace, spec)
-        http = AdminHttp(
-            HttpSettings(
-                admin_url=spec.admin_url,
-                trusted_brokers=spec.trusted_brokers,
-                max_concurrent_requests=spec.limits.max_concurrent_requests,
-                request_timeout_seconds=float(spec.limits.request_timeout_seconds),
-                retry=RetryPolicy(attempts=spec.limits.max_retries + 1),
-            ),
-            credentials,
-            observe=self._metrics.observe_admin_call,
-        )
-        handle = ConnectionHandle(metadata["uid"], metadata["generation"], spec, PulsarAdmin(http), credentials)
+        admin = self._client(spec, credentials)
+        handle = ConnectionHandle(metadata["uid"], metadata["generation"], spec, admin, credentials)
+        if spec.superuser_auth is not None:
+            handle.superuser_credentials = SecretCredentials(self._kube, key.namespace, spec, superuser=True)
+            handle.superuser = self._client(spec, handle.superuser_credentials)
         self._handles[key] = handle
         return handle
+
+    def _client(self, spec: ScalableTopicConnectionSpec, credentials: SecretCredentials) -> PulsarAdmin:
+        settings = HttpSettings(
+            admin_url=spec.admin_url,
+            trusted_brokers=spec.trusted_brokers,
+            max_concurrent_requests=spec.limits.max_concurrent_requests,
+            request_timeout_seconds=float(spec.limits.request_timeout_seconds),
+            retry=RetryPolicy(attempts=spec.limits.max_retries + 1),
+        )
+        return PulsarAdmin(AdminHttp(settings, credentials, observe=self._metrics.observe_admin_call))
 
     async def _forget(self, key: ObjectKey) -> None:
         handle = self._handles.pop(key, None)
         if handle is not None:
             self._metrics.connection_up.remove_by_labels({"namespace": key.namespace, "name": key.name})
-            await handle.admin.close()
+            await handle.close()
 
     async def _probe(self, handle: ConnectionHandle) -> Standing:
         try:
-            # A rotated Secret is used from the next call on, not only once the old token is refused.
-            await handle.credentials.refresh()
             async with asyncio.timeout(_PROBE_REQUESTS * handle.spec.limits.request_timeout_seconds):
-                probe = await handle.admin.probe()
+                probe = await probe_cluster(handle)
         except TimeoutError:
             return Standing.working("Unreachable", f"{handle.spec.admin_url} does not answer in time")
         except AccessDenied as error:
@@ -178,15 +200,15 @@ class ConnectionController:
             return Standing.stuck("Refused", str(error))
         except BackendUnavailable as error:
             return Standing.working("Unreachable", str(error))
-        kind = handle.spec.backend if handle.spec.backend != "Auto" else CLASSIC
-        if kind == NATIVE:
-            return Standing.stuck(
-                "BackendUnavailable",
-                "backend Native is not available in this release; set spec.backend to Classic or Auto",
-            )
+        if handle.spec.backend == NATIVE and (why := why_not_native(probe)):
+            return Standing.stuck("BackendUnavailable", f"{why}; set spec.backend to Classic or Auto")
         handle.probe = probe
+        owns_layouts = not why_not_native(probe)
+        handle.backend_of_new = NATIVE if owns_layouts and handle.spec.backend != CLASSIC else CLASSIC
         if handle.backend is None:
             handle.backend = ClassicBackend(handle.admin, protection=handle.spec.inactive_topic_protection)
+        if owns_layouts and handle.native is None:
+            handle.native = NativeBackend(handle.admin, handle.privileged)
         missing = "; ".join(probe.missing_rights)
         return Standing.healthy(f"lacks rights: {missing}" if missing else "")
 
@@ -209,11 +231,40 @@ class ConnectionController:
                 "version": probe.version,
                 "clusterName": probe.cluster_name,
                 "clusterId": probe.cluster_id,
-                "backend": CLASSIC,
+                "backend": handle.backend_of_new,
                 "brokers": sorted(probe.brokers),
                 "rights": {"superuser": probe.superuser, "missing": list(probe.missing_rights)},
             }
         await store.write(status)
+
+
+async def probe_cluster(handle: ConnectionHandle) -> ClusterProbe:
+    """Find out what cluster it is and what the credentials may do. Raises BackendError.
+
+    A rotated Secret is used from the next call on, not only once the old token is refused. What takes a superuser is
+    asked with the credentials that are meant for that.
+    """
+    await handle.credentials.refresh()
+    if handle.superuser is None or handle.superuser_credentials is None:
+        return await handle.admin.probe()
+    await handle.superuser_credentials.refresh()
+    # That the ordinary credentials are accepted is told at once, not by the first topic.
+    await handle.admin.cluster.version()
+    probe = await handle.superuser.probe()
+    if probe.superuser:
+        return probe
+    return replace(
+        probe, missing_rights=("superuserAuth is not a superuser's, though it is there for that", *probe.missing_rights)
+    )
+
+
+def why_not_native(probe: ClusterProbe) -> str:
+    """Why brokers own no layouts that can be used; empty if they do. Pure."""
+    if not probe.scalable_api:
+        return f"the brokers (version {probe.version}) have no scalable topics of their own; they come with Pulsar 5"
+    if "-M" in probe.version:
+        return f"brokers of version {probe.version} route keys by other bits than released ones"
+    return ""
 
 
 def _observe(cache: ObjectCache, written: Body) -> None:

@@ -165,7 +165,7 @@ class LoadWatch:
         if watched is None or watched.uid != uid:
             self._forget(key)
             timeout_seconds = min(_MOST_SECONDS, float(handle.spec.limits.request_timeout_seconds))
-            sampler = DirectSampler(handle.admin.cluster, handle.spec.load.interval_seconds, timeout_seconds)
+            sampler = DirectSampler(handle.privileged.cluster, handle.spec.load.interval_seconds, timeout_seconds)
             watched = self._watched[key] = _Watched(uid, sampler, time.monotonic())
         return watched
 
@@ -200,7 +200,7 @@ class LoadWatch:
             watched.unfollowed_since = None
         else:
             # Listed each time: one that has just joined may have taken topics already.
-            brokers = await handle.admin.cluster.brokers()
+            brokers = await handle.privileged.cluster.brokers()
             sample, taken_at = await watched.sampler.sample(brokers), time.monotonic()
             is_news, all_missing = True, len(sample.missing) >= len(brokers)
             if is_piped and watched.unfollowed_since is None:

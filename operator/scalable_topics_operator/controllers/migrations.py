@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.api.segment_operation import SegmentOperation
-from scalable_topics_operator.controllers.operation_queue import OperationQueue
-from scalable_topics_operator.controllers.topic_work import TopicWork, TopicWorkMaker
+from scalable_topics_operator.controllers.operation_queue import DRY_RUN, OperationQueue
+from scalable_topics_operator.controllers.topic_work import ClassicWork, TopicWorkMaker
 from scalable_topics_operator.operations.errors import BackendRefused, MigrationRefused, Unsupported
 from scalable_topics_operator.operations.journal import Request
 from scalable_topics_operator.operations.migrate import no_such_topic, open_migration
@@ -29,7 +29,7 @@ class Migrations:
         self._operations = operations
         self._maker = maker
 
-    async def answer(self, work: TopicWork, name: NameState) -> bool:
+    async def answer(self, work: ClassicWork, name: NameState) -> bool:
         """Answer the SegmentOperations that ask for a migration of a topic without a layout, and begin the first that
         may be; whether one was begun. Those that must wait for `spec.paused` wait.
 
@@ -44,7 +44,7 @@ class Migrations:
                 found = await self._look(work, name, force=force)
                 if spec.dry_run:
                     plan = plan_of(found, force=force)
-                    await self._operations.succeed(entry, "dry run: nothing was changed", {"plan": plan})
+                    await self._operations.succeed(entry, DRY_RUN, {"plan": plan})
                     continue
                 await self._begin(work, found, entry.request, force=force)
                 return True
@@ -56,7 +56,7 @@ class Migrations:
                 await self._operations.fail(entry, str(refused), "BrokerRefused")
         return False
 
-    async def begin_declared(self, work: TopicWork, name: NameState) -> None:
+    async def begin_declared(self, work: ClassicWork, name: NameState) -> None:
         """Begin the migration that `spec.migrateFrom` asks for.
 
         Raises MigrationRefused while it may not be, BackendError.
@@ -65,12 +65,12 @@ class Migrations:
         force = wanted is not None and wanted.force
         await self._begin(work, await self._look(work, name, force=force), work.request, force=force)
 
-    async def _begin(self, work: TopicWork, found: Preflight, request: Request, *, force: bool) -> None:
+    async def _begin(self, work: ClassicWork, found: Preflight, request: Request, *, force: bool) -> None:
         if found.obstacles:
             raise MigrationRefused(found.obstacles[0].reason, "; ".join(one.message for one in found.obstacles))
         await open_migration(work.ctx, found.survey, request, force=force)
 
-    async def _look(self, work: TopicWork, name: NameState, *, force: bool) -> Preflight:
+    async def _look(self, work: ClassicWork, name: NameState, *, force: bool) -> Preflight:
         found = await look_at_ordinary(
             work.ctx.backend,
             work.topic,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from scalable_topics.layout import LayoutArgumentError, LayoutError, LayoutStateError, SegmentChange, SegmentLayout
-from scalable_topics_operator.api.segment_operation import SegmentOperation
+from scalable_topics.layout import LayoutError, LayoutStateError, SegmentChange, SegmentLayout
+from scalable_topics_operator.api.segment_operation import SegmentOperation, SegmentOperationSpec
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeNotFound
@@ -17,26 +17,15 @@ from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
 from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
-from scalable_topics_operator.controllers.intents import operation_request
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.ordered_subscriptions import is_seeking
 from scalable_topics_operator.controllers.timestamps import timestamp_now
-from scalable_topics_operator.operations.context import OperationContext
-from scalable_topics_operator.operations.errors import BackendRefused, NotYet, RequestRefused, Unsupported
+from scalable_topics_operator.operations.errors import BackendRefused, RequestRefused, Unsupported
 from scalable_topics_operator.operations.journal import Action, Operation, Request, Result
-from scalable_topics_operator.operations.prune import find_prunable, prune
-from scalable_topics_operator.operations.requests import (
-    CursorRequest,
-    MergeRequest,
-    PruneRequest,
-    ReshapeRequest,
-    plan,
-)
-from scalable_topics_operator.operations.reshape import discover_subscriptions, open_reshape
-from scalable_topics_operator.operations.seek import open_seek, planned_moves
+from scalable_topics_operator.operations.topic_state import TopicState
 
 BY_TOPIC = "operations-by-topic"
 FINISHED = ("Succeeded", "Failed")
+DRY_RUN = "dry run: nothing was changed"
 _FAILURES = {"Migrate": "NotMigrated"}
 
 
@@ -75,7 +64,7 @@ class OperationQueue:
         self, kube: KubeClient, cache: ObjectCache, events: EventRecorder, on_finished: Callable[[ObjectKey], None]
     ) -> None:
         self._kube = kube
-        self._cache = cache
+        self.cache = cache
         self._events = events
         self._on_finished = on_finished
 
@@ -83,7 +72,7 @@ class OperationQueue:
         """The topic's unfinished SegmentOperations, oldest first."""
         found = [
             QueuedOperation(key, body)
-            for key, body in self._cache.find(BY_TOPIC, f"{topic.namespace}/{topic.name}")
+            for key, body in self.cache.find(BY_TOPIC, f"{topic.namespace}/{topic.name}")
             if not body["metadata"].get("deletionTimestamp")
         ]
         return sorted(found, key=lambda entry: (entry.body["metadata"]["creationTimestamp"], entry.key.name))
@@ -92,34 +81,29 @@ class OperationQueue:
         """Those of them that ask for a migration, which have nothing to wait for while there is no layout."""
         return [entry for entry in self.pending(topic) if entry.body["spec"]["type"] == "Migrate"]
 
-    async def settle(self, topic: ObjectKey, ctx: OperationContext) -> None:
+    async def settle(self, topic: ObjectKey, state: TopicState) -> None:
         """Write what the topic's journal and history say of each pending SegmentOperation."""
-        state = ctx.store.state
         for entry in self.pending(topic):
             ended = [action for action in state.actions if action.request == entry.request]
             if ended and ended[-1].result is not Result.ROLLED_BACK:
                 await self._finish(entry, ended[-1])
             elif state.operation is not None and state.operation.request == entry.request:
-                await self._show_running(entry, state.operation)
+                await self.show_running(entry, state.operation)
 
-    async def start_next(self, topic: ObjectKey, ctx: OperationContext) -> bool:
+    async def start_next(
+        self, topic: ObjectKey, start: Callable[[QueuedOperation, SegmentOperationSpec], Awaitable[None]]
+    ) -> bool:
         """Start the oldest pending SegmentOperation; False when there is none.
 
-        Requests that cannot be carried out end as Failed here. Raises BackendUnavailable, NotYet where one must wait.
+        Requests that `start` says cannot be carried out end as Failed here. Raises BackendUnavailable, NotYet where one
+        must wait.
         """
         pending = self.pending(topic)
         if not pending:
             return False
         entry = pending[0]
         try:
-            model = SegmentOperation.model_validate(entry.body)
-            request, dry_run = operation_request(model.spec), model.spec.dry_run
-            if isinstance(request, PruneRequest):
-                await self._prune(entry, ctx, request, dry_run=dry_run)
-            elif isinstance(request, CursorRequest):
-                await self._move_cursors(topic, entry, ctx, request, dry_run=dry_run)
-            else:
-                await self._reshape(entry, ctx, request, dry_run=dry_run)
+            await start(entry, SegmentOperation.model_validate(entry.body).spec)
         except RequestRefused as refused:
             await self.fail(entry, str(refused), refused.reason)
         except LayoutError as error:
@@ -139,67 +123,8 @@ class OperationQueue:
             if status == "Pending":
                 await self._write(entry, "Pending", Standing.working("Waiting", why), {"message": why})
 
-    async def _reshape(
-        self, entry: QueuedOperation, ctx: OperationContext, request: ReshapeRequest, *, dry_run: bool
-    ) -> None:
-        layout = ctx.store.state.layout
-        if layout is None:
-            return
-        change = _plan(layout, request, max_records=ctx.settings.max_records)
-        parents = [layout.segment(parent) for parent in change.parent_ids]
-        if not dry_run:
-            await open_reshape(ctx, change, entry.request)
-            if ctx.store.state.operation is not None:
-                await self._show_running(entry, ctx.store.state.operation)
-            return
-        await ctx.backend.require_fit(ctx.topic, more_topics=len(change.children))
-        subscriptions = await discover_subscriptions(ctx, parents)
-        planned = {
-            "parents": [{"id": parent.segment_id, "range": parent.hash_range.descriptor} for parent in parents],
-            "children": [
-                {"id": child.segment_id, "range": child.hash_range.descriptor, "buckets": child.buckets}
-                for child in change.children
-            ],
-            "subscriptions": sorted(subscriptions),
-        }
-        await self.succeed(entry, "dry run: nothing was changed", {"plan": planned})
-
-    async def _move_cursors(
-        self, topic: ObjectKey, entry: QueuedOperation, ctx: OperationContext, request: CursorRequest, *, dry_run: bool
-    ) -> None:
-        if ctx.store.state.layout is None:
-            return
-        if dry_run:
-            notes = await planned_moves(ctx, request)
-            await self.succeed(entry, "dry run: nothing was changed", {"plan": {"notes": notes}})
-            return
-        if is_seeking(self._cache, topic, request.subscription):
-            # Consumers are still told that the last one is over, and would not let go for this one.
-            raise NotYet(f"{topic}: subscription {request.subscription} has just been moved")
-        await open_seek(ctx, request, entry.request)
-        if ctx.store.state.operation is not None:
-            await self._show_running(entry, ctx.store.state.operation)
-
-    async def _prune(
-        self, entry: QueuedOperation, ctx: OperationContext, request: PruneRequest, *, dry_run: bool
-    ) -> None:
-        layout = ctx.store.state.layout
-        if layout is None:
-            return
-        findings = await find_prunable(ctx, request.segment_ids)
-        free = [finding.segment_id for finding in findings if not finding.blocked_by]
-        blocked = [f"segment {finding.segment_id}: {finding.blocked_by}" for finding in findings if finding.blocked_by]
-        if dry_run:
-            parents = [{"id": found, "range": layout.segment(found).hash_range.descriptor} for found in free]
-            await self.succeed(entry, "dry run: nothing was changed", {"plan": {"parents": parents, "notes": blocked}})
-        elif blocked and request.segment_ids:
-            await self.fail(entry, "; ".join(blocked), "NotPossible")
-        elif not free:
-            await self.succeed(entry, "nothing to prune" + "".join(f"; {why}" for why in blocked), {})
-        else:
-            await prune(ctx, free, entry.request)
-
-    async def _show_running(self, entry: QueuedOperation, operation: Operation) -> None:
+    async def show_running(self, entry: QueuedOperation, operation: Operation) -> None:
+        """Tell that an operation is under way."""
         await self._write(
             entry,
             "Running",
@@ -228,6 +153,21 @@ class OperationQueue:
             },
         )
 
+    async def show_plan(
+        self, entry: QueuedOperation, layout: SegmentLayout, change: SegmentChange, subscriptions: Iterable[str]
+    ) -> None:
+        """End a dry run with what would be done."""
+        parents = [layout.segment(parent) for parent in change.parent_ids]
+        planned = {
+            "parents": [{"id": parent.segment_id, "range": parent.hash_range.descriptor} for parent in parents],
+            "children": [
+                {"id": child.segment_id, "range": child.hash_range.descriptor, "buckets": child.buckets}
+                for child in change.children
+            ],
+            "subscriptions": sorted(subscriptions),
+        }
+        await self.succeed(entry, DRY_RUN, {"plan": planned})
+
     async def succeed(self, entry: QueuedOperation, message: str, more: Mapping[str, Any]) -> None:
         """End a SegmentOperation well."""
         await self._events.normal(entry.body, "Succeeded", message)
@@ -251,7 +191,7 @@ class OperationQueue:
         )
 
     async def _write(self, entry: QueuedOperation, phase: str, standing: Standing, more: Mapping[str, Any]) -> None:
-        body = self._cache.get(entry.key) or entry.body
+        body = self.cache.get(entry.key) or entry.body
         store = StatusStore(self._kube, SEGMENT_OPERATIONS, body, self._observe)
         generation = body["metadata"]["generation"]
         status = {**store.status, **more, "phase": phase, "observedGeneration": generation}
@@ -262,13 +202,13 @@ class OperationQueue:
             await store.write({name: value for name, value in status.items() if value is not None})
         except KubeNotFound:
             # Deleted while it ran: the operation itself goes on in the topic's journal.
-            self._cache.remove(entry.key, body["metadata"]["uid"])
+            self.cache.remove(entry.key, body["metadata"]["uid"])
             return
         if phase in FINISHED:
             self._on_finished(entry.key)
 
     def _observe(self, written: Body) -> None:
-        self._cache.observe(SEGMENT_OPERATIONS, written)
+        self.cache.observe(SEGMENT_OPERATIONS, written)
 
 
 def _outcome(action: Action) -> str:
@@ -277,19 +217,3 @@ def _outcome(action: Action) -> str:
     if action.children:
         return f"segments {list(action.parents)} were replaced by {list(action.children)}"
     return f"segments {list(action.parents)} left the layout"
-
-
-def _plan(layout: SegmentLayout, request: ReshapeRequest, *, max_records: int) -> SegmentChange:
-    """Plan a request; one that names what is not there, or is sealed, is told from one that never makes sense.
-
-    Raises RequestRefused and LayoutError.
-    """
-    try:
-        return plan(layout, request, max_records=max_records)
-    except LayoutArgumentError as error:
-        wanted = request.segment_ids if isinstance(request, MergeRequest) else (request.segment_id,)
-        if any(segment_id not in layout.segments for segment_id in wanted):
-            raise RequestRefused("SegmentMissing", str(error)) from error
-        if not all(layout.segment(segment_id).is_active for segment_id in wanted):
-            raise RequestRefused("NotPossible", str(error)) from error
-        raise

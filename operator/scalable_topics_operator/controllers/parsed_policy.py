@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from scalable_topics.layout import LayoutError, TopicName
 from scalable_topics_operator.api.auto_scale_policy import AutoScaleKnobs, LabelSelector, SegmentAutoScalePolicy
 from scalable_topics_operator.api.common import first_problem
+from scalable_topics_operator.api.scalable_topic import TopicAutoScale
 from scalable_topics_operator.autoscale.policy import Knobs, Level
 from scalable_topics_operator.autoscale.written_knobs import read_written
 from scalable_topics_operator.cluster.kube_client import Body
@@ -133,7 +134,7 @@ def inline_level(key: ObjectKey, body: Body) -> Level | None:
     if not inline:
         return None
     try:
-        knobs = AutoScaleKnobs.model_validate(inline)
+        knobs = TopicAutoScale.model_validate(inline)
     except ValidationError as error:
         raise InvalidKnobs(f"spec.autoScale.{first_problem(error)}") from error
     return Level(inline_name(key), read_knobs(knobs, "spec.autoScale"))

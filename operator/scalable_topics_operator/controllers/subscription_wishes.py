@@ -13,7 +13,7 @@ from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.ordered_subscriptions import ordered_subscriptions
-from scalable_topics_operator.operations.context import OperationContext
+from scalable_topics_operator.operations.context import TopicContext
 from scalable_topics_operator.operations.errors import RequestRefused
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
 from scalable_topics_operator.operations.subscriptions import SubscriptionWish, record_wish
@@ -60,7 +60,7 @@ class SubscriptionWishes:
         """Whether somebody waits."""
         return topic in self._waiting
 
-    async def grant(self, topic: ObjectKey, ctx: OperationContext) -> None:
+    async def grant(self, topic: ObjectKey, ctx: TopicContext) -> None:
         """Record what is waited for, oldest first; the topic's journal is closed."""
         for waiting in list(self._waiting.get(topic, ())):
             if waiting.recorded.done():

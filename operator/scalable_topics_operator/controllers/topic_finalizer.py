@@ -14,9 +14,10 @@ from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.refusals import refusal_reason
 from scalable_topics_operator.controllers.timestamps import timestamp_now
+from scalable_topics_operator.controllers.topic_course import Courses
 from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_status import with_standing
-from scalable_topics_operator.controllers.topic_work import Stuck, TopicWork, TopicWorkMaker
+from scalable_topics_operator.controllers.topic_work import AnyWork, Stuck, TopicWorkMaker
 from scalable_topics_operator.operations.errors import (
     BackendError,
     BackendRefused,
@@ -24,7 +25,6 @@ from scalable_topics_operator.operations.errors import (
     ClientsAttached,
     NamespaceMissing,
 )
-from scalable_topics_operator.operations.teardown import delete_topic, release
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +35,14 @@ _FORBIDDEN_RETRY_SECONDS = 30.0
 class TopicFinalizer:
     """Adds the finalizer, and takes it away once nothing of the topic is left to do."""
 
-    def __init__(self, kube: KubeClient, cache: ObjectCache, events: EventRecorder, maker: TopicWorkMaker) -> None:
+    def __init__(
+        self, kube: KubeClient, cache: ObjectCache, events: EventRecorder, maker: TopicWorkMaker, courses: Courses
+    ) -> None:
         self._kube = kube
         self._cache = cache
         self._events = events
         self._maker = maker
+        self._courses = courses
 
     async def ensure(self, key: ObjectKey, body: Body) -> Body:
         """Make sure the object has our finalizer before anything is made for it; answers the object."""
@@ -59,7 +62,7 @@ class TopicFinalizer:
         retain = body["spec"].get("deletionPolicy", "Retain") == "Retain"
         try:
             work = self._maker.make(key, store, memory)
-            await work.require_same_cluster()
+            await self._courses.require_same_cluster(work)
         except Stuck as stuck:
             return await self._without_cluster(key, store, stuck, retain=retain)
         except BackendError as error:
@@ -79,11 +82,11 @@ class TopicFinalizer:
         await self._drop(key, store.body)
         return None
 
-    async def _delete(self, work: TopicWork, store: StatusStore) -> float | None:
+    async def _delete(self, work: AnyWork, store: StatusStore) -> float | None:
         """Delete the topic; answers when to try again, in seconds, if it is still there."""
         annotations = store.body["metadata"].get("annotations") or {}
         try:
-            await delete_topic(work.ctx, work.request, force=annotations.get(FORCE_DELETE_ANNOTATION) == "true")
+            await self._courses.delete(work, force=annotations.get(FORCE_DELETE_ANNOTATION) == "true")
         except NamespaceMissing:
             # What was in it is gone with it.
             return None
@@ -95,10 +98,10 @@ class TopicFinalizer:
             raise
         return None
 
-    async def _release(self, work: TopicWork) -> None:
+    async def _release(self, work: AnyWork) -> None:
         """Best effort: a claim whose object is gone is recovered silently, so nothing must wait for this."""
         try:
-            await release(work.ctx)
+            await self._courses.release(work)
         except BackendError as error:
             await self._events.warning(work.store.body, "NotReleased", f"the claim could not be released: {error}")
 

@@ -21,6 +21,7 @@ class TopicMemory:
         published: what clients were told last (R20).
         drift_due: monotonic time of the next drift check.
         prune_due: monotonic time of the next look for prunable segments.
+        clients_due: monotonic time of the next look at clients and settings of a topic whose layout the brokers own.
         shown: the topic that the metrics show for it, if any.
         next_segment_id: the highest one it has recorded; a record with a lower one, or the first that this process
             sees, may have come from a backup (R11).
@@ -32,6 +33,7 @@ class TopicMemory:
     published: Published = field(default_factory=Published)
     drift_due: float = 0.0
     prune_due: float = 0.0
+    clients_due: float = 0.0
     shown: str = ""
     next_segment_id: int | None = None
     scale: ScaleMemory = field(default_factory=ScaleMemory)

@@ -52,7 +52,7 @@ class LeaderViews:
         records, now_ms = scale.load.records, time.time_ns() // 1_000_000
         age_seconds = scale.load.age_seconds(now_ms)
         total = scale.load.total
-        names = sampled_segments(subject.topic, subject.layout)
+        names = sampled_segments(subject.topic, subject.layout, subject.backend)
         backlog = dict(sorted(scale.load.backlog.items()))
         return {
             "topic": str(subject.topic),

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 from pydantic import ValidationError
 
@@ -21,6 +22,8 @@ from scalable_topics_operator.controllers.auto_scaler import Subject
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.connection_access import why_not_allowed
 from scalable_topics_operator.controllers.connections import (
+    CLASSIC,
+    NATIVE,
     NOT_PROBED,
     ConnectionController,
     ConnectionHandle,
@@ -31,8 +34,10 @@ from scalable_topics_operator.controllers.ordered_subscriptions import TopicRead
 from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_status import TopicFacts
 from scalable_topics_operator.controllers.topic_store import StatusTopicStore
-from scalable_topics_operator.operations.context import OperationContext, OperationSettings
+from scalable_topics_operator.operations.context import OperationContext, OperationSettings, TopicContext, TopicIntent
 from scalable_topics_operator.operations.journal import Request
+from scalable_topics_operator.operations.native.context import NativeContext
+from scalable_topics_operator.operations.native.protocols import ScalableBackend
 from scalable_topics_operator.operations.protocols import Claim, TopicBackend
 from scalable_topics_operator.operations.topic_state import read_state
 from scalable_topics_operator.telemetry.metrics import Metrics
@@ -72,7 +77,7 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicWork:
     """One topic, ready to be worked on; `generation` is that of `spec`, whatever the object has become since.
 
@@ -86,20 +91,17 @@ class TopicWork:
     topic: TopicName
     handle: ConnectionHandle
     store: StatusTopicStore
-    ctx: OperationContext
     memory: TopicMemory
     request: Request
+    ctx: TopicContext
     moved_from: str = ""
 
-    async def require_same_cluster(self) -> None:
-        """Make sure that the topic is where its connection leads to. Raises Stuck, BackendError.
+    async def require_cluster_of(self, claim: Claim | None) -> None:
+        """Make sure that the topic is where its connection leads to, given the claim found there. Raises Stuck.
 
         A topic tells by its claim: no other cluster has one with this object's uid.
         """
-        if not self.moved_from:
-            return
-        name = await self.ctx.backend.read_name(self.topic)
-        if name.claim is None or name.claim.resource_uid != self.ctx.claim.resource_uid:
+        if claim is None or claim.resource_uid != self.store.facts.uid:
             raise Stuck(
                 Standing.stuck(
                     "ConnectionChanged",
@@ -110,6 +112,23 @@ class TopicWork:
             )
         # Writes the cluster's new name.
         await self.store.commit(self.store.state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicWork(TopicWork):
+    """One topic whose layout the operator owns."""
+
+    ctx: OperationContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeWork(TopicWork):
+    """One topic whose layout the brokers own."""
+
+    ctx: NativeContext
+
+
+AnyWork = ClassicWork | NativeWork
 
 
 def canonical_topic(body: Body) -> str | None:
@@ -140,6 +159,30 @@ def backend_of(connections: ConnectionController, body: Body) -> TopicBackend | 
     return handle.backend if handle is not None and not handle.problem else None
 
 
+class _Common(TypedDict):
+    topic: TopicName
+    store: StatusTopicStore
+    declared: TopicIntent
+    claim: Claim
+    clock: SystemClock
+    settings: OperationSettings
+    report: _Reporter
+    term: int
+    opened_here: set[str]
+
+
+class _Work(TypedDict):
+    key: ObjectKey
+    spec: ScalableTopicSpec
+    generation: int
+    topic: TopicName
+    handle: ConnectionHandle
+    store: StatusTopicStore
+    memory: TopicMemory
+    request: Request
+    moved_from: str
+
+
 class TopicWorkMaker:
     """Checks a ScalableTopic against everything that must hold before the brokers are asked for anything."""
 
@@ -163,7 +206,7 @@ class TopicWorkMaker:
         self._settings = settings
         self._metrics = metrics
 
-    def make(self, key: ObjectKey, store: StatusStore, memory: TopicMemory) -> TopicWork:
+    def make(self, key: ObjectKey, store: StatusStore, memory: TopicMemory) -> AnyWork:
         """Put together the work on a topic.
 
         Raises Stuck with what its conditions shall say, StaleStatus when a later leader has been here (R5).
@@ -175,11 +218,51 @@ class TopicWorkMaker:
         self._check_use(key, body, spec, topic, handle)
         self._check_rivals(key, body, topic, handle)
         metadata = body["metadata"]
-        probe = handle.probe
-        cluster_id = probe.cluster_id if probe else ""
+        cluster_id = handle.probe.cluster_id if handle.probe else ""
         recorded = (body.get("status") or {}).get("clusterId")
-        kept_backend = (body.get("status") or {}).get("backend") or backend.kind
-        facts = TopicFacts(metadata["uid"], metadata["generation"], str(topic), kept_backend, cluster_id)
+        kind = (body.get("status") or {}).get("backend") or handle.backend_of_new
+        facts = TopicFacts(metadata["uid"], metadata["generation"], str(topic), kind, cluster_id)
+        topic_store = self._store(key, store, facts)
+        common: _Common = {
+            "topic": topic,
+            "store": topic_store,
+            "declared": topic_intent(spec, declared_by_objects(self._cache, key)),
+            "claim": Claim(
+                installation_id=self._installation.installation_id,
+                kubernetes_uid=self._installation.kubernetes_uid,
+                resource_uid=metadata["uid"],
+                resource_namespace=key.namespace,
+                resource_name=key.name,
+                backend=kind,
+            ),
+            "clock": SystemClock(),
+            "settings": self._settings,
+            "report": _Reporter(self._events, body),
+            "term": self._term_of(key),
+            "opened_here": memory.opened_here,
+        }
+        work: _Work = {
+            "key": key,
+            "spec": spec,
+            "generation": metadata["generation"],
+            "topic": topic,
+            "handle": handle,
+            "store": topic_store,
+            "memory": memory,
+            "request": Request("ScalableTopic", key.name, metadata["uid"]),
+            "moved_from": recorded if recorded and recorded != cluster_id else "",
+        }
+        if kind == NATIVE:
+            return NativeWork(**work, ctx=NativeContext(**common, backend=_native(handle)))
+        return ClassicWork(
+            **work,
+            ctx=OperationContext(
+                **common, backend=backend, published=memory.published, readers=TopicReaders(self._cache, key)
+            ),
+        )
+
+    def _store(self, key: ObjectKey, store: StatusStore, facts: TopicFacts) -> StatusTopicStore:
+        """The topic's record. Raises Stuck for one that is broken, StaleStatus for one of a later leader (R5)."""
         try:
             topic_store = StatusTopicStore(store, facts, self._metrics)
         except (LayoutError, KeyError, ValueError) as error:
@@ -191,33 +274,7 @@ class TopicWorkMaker:
         if operation is not None and operation.term > term:
             self._raise_term(key, operation.term)
             raise StaleStatus(f"{key} was worked on in term {operation.term}, after this replica's {term}")
-        claim = Claim(
-            installation_id=self._installation.installation_id,
-            kubernetes_uid=self._installation.kubernetes_uid,
-            resource_uid=metadata["uid"],
-            resource_namespace=key.namespace,
-            resource_name=key.name,
-            backend=backend.kind,
-        )
-        ctx = OperationContext(
-            topic=topic,
-            backend=backend,
-            store=topic_store,
-            declared=topic_intent(spec, declared_by_objects(self._cache, key)),
-            claim=claim,
-            clock=SystemClock(),
-            settings=self._settings,
-            report=_Reporter(self._events, body),
-            term=term,
-            opened_here=memory.opened_here,
-            published=memory.published,
-            readers=TopicReaders(self._cache, key),
-        )
-        request = Request("ScalableTopic", key.name, metadata["uid"])
-        moved_from = recorded if recorded and recorded != cluster_id else ""
-        return TopicWork(
-            key, spec, metadata["generation"], topic, handle, topic_store, ctx, memory, request, moved_from
-        )
+        return topic_store
 
     def subject(self, key: ObjectKey, body: Body) -> Subject | None:
         """A topic as decisions see it; None where it or its connection are not in a state to be decided on."""
@@ -233,7 +290,8 @@ class TopicWorkMaker:
             return None
         if state.layout is None:
             return None
-        return Subject(key, body, spec, topic, state.layout, state.clocks, connection, handle)
+        backend = (body.get("status") or {}).get("backend") or CLASSIC
+        return Subject(key, body, spec, topic, state.layout, state.clocks, connection, handle, backend)
 
     def why_forbidden(self, work: TopicWork, operation: str) -> str:
         """Why a connection does not let the topic `Adopt`, `Migrate` or `Delete`; empty if it does."""
@@ -330,6 +388,21 @@ def _topic_name(spec: ScalableTopicSpec) -> TopicName:
     except LayoutError as error:
         raise Stuck(Standing.stuck("InvalidName", str(error))) from error
     return topic
+
+
+def _native(handle: ConnectionHandle) -> ScalableBackend:
+    """The brokers as owners of layouts. Raises Stuck where they are none."""
+    if handle.native is None:
+        version = handle.probe.version if handle.probe else "unknown"
+        raise Stuck(
+            Standing.stuck(
+                "BackendUnavailable",
+                f"the topic was made with backend Native and keeps it, but the brokers (version {version}) have no "
+                "scalable topics of their own; they come with Pulsar 5",
+            ),
+            60.0,
+        )
+    return handle.native
 
 
 def _seniority(body: Mapping[str, Mapping[str, str]]) -> tuple[str, str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
+from scalable_topics.layout import TopicName
 from scalable_topics_operator.backends.admin.cluster_api import ClusterApi
+from scalable_topics_operator.backends.admin.scalable_api import ScalableApi
 from scalable_topics_operator.backends.admin.topic_api import TopicApi
 from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.load.sampling import Sampling
-from scalable_topics_operator.load.statistics import Reading, StatisticsTimes, read_bulk, read_topic
+from scalable_topics_operator.load.statistics import Reading, StatisticsTimes, read_bulk, read_segment, read_topic
 from scalable_topics_operator.operations.errors import BackendError, TopicMissing
 
 _PERIOD_SECONDS = 300.0
@@ -77,13 +79,38 @@ async def sample_topic(
     names = list(segment_topics)
     readings = await asyncio.gather(*(_read(topics, name) for name in names))
     found = [(name, reading) for name, reading in zip(names, readings, strict=True) if reading is not None]
-    return sampling.take(
-        {"": found},
-        {},
-        at_ms=at_ms,
-        times=StatisticsTimes(),
-        interval_seconds=interval_seconds,
-    )
+    return _sample(sampling, found, at_ms, interval_seconds)
+
+
+async def sample_native_topic(
+    scalable: ScalableApi,
+    topic: TopicName,
+    segment_topics: Mapping[int, str],
+    sampling: Sampling,
+    interval_seconds: float,
+) -> LoadSample:
+    """Ask for the load of one topic whose layout the brokers own, which they tell of all its segments at once.
+
+    Args:
+        scalable: the cluster.
+        topic: its name.
+        segment_topics: full names of its active segments, by id.
+        sampling: remembers this topic's earlier rounds.
+        interval_seconds: how far apart these are meant to be.
+
+    Raises BackendError.
+    """
+    at_ms = time.time_ns() // 1_000_000
+    stats = await scalable.stats(topic)
+    readings = {segment_id: read_segment(stats, segment_id) for segment_id in segment_topics}
+    found = [(segment_topics[one], reading) for one, reading in readings.items() if reading is not None]
+    return _sample(sampling, found, at_ms, interval_seconds)
+
+
+def _sample(
+    sampling: Sampling, found: Sequence[tuple[str, Reading]], at_ms: int, interval_seconds: float
+) -> LoadSample:
+    return sampling.take({"": found}, {}, at_ms=at_ms, times=StatisticsTimes(), interval_seconds=interval_seconds)
 
 
 async def _read(topics: TopicApi, name: str) -> Reading | None:

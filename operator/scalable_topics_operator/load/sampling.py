@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from scalable_topics.layout import parse_classic_segment_name
+from scalable_topics.layout import parse_classic_segment_name, parse_native_segment_name
 from scalable_topics_operator.load.sample import LoadSample, SegmentSample
 from scalable_topics_operator.load.statistics import Reading, StatisticsTimes
 
@@ -77,7 +77,7 @@ class Sampling:
         unsettled = set()
         for broker, readings in answers.items():
             for topic, reading in readings:
-                if topic not in self._known and parse_classic_segment_name(topic) is None:
+                if topic not in self._known and not _is_segment(topic):
                     continue
                 since_ms = self._see(topic, broker, reading, at_ms, most_gap_ms)
                 if at_ms - since_ms >= period_ms:
@@ -118,3 +118,7 @@ class Sampling:
             known = self._known[topic] = _Known(broker, at_ms, reading.messages_in, at_ms)
         known.messages_in, known.seen_at_ms, known.absent_since_ms = reading.messages_in, at_ms, None
         return known.since_ms
+
+
+def _is_segment(topic: str) -> bool:
+    return parse_classic_segment_name(topic) is not None or parse_native_segment_name(topic) is not None

@@ -93,5 +93,29 @@ def read_topic(statistics: Any, *, counter: str = "msgInCounter", backlog: str =
     return reading if rates.is_usable else None
 
 
+def read_segment(stats: Any, segment_id: int) -> Reading | None:
+    """A segment's reading from the statistics of a topic whose layout the brokers own; None if these have none of it.
+
+    Brokers report the load of a segment when it has changed by a quarter or so.
+    """
+    try:
+        load = stats["layout"]["segments"][str(segment_id)]["load"]
+        rates = Rates(
+            float(load["msgRateIn"]),
+            float(load["byteRateIn"]),
+            float(load["msgRateOut"]),
+            float(load["byteRateOut"]),
+        )
+        subscriptions = stats.get("subscriptions") or {}
+        backlog = {
+            str(name): int(one["segments"][str(segment_id)].get("msgBacklog") or 0)
+            for name, one in subscriptions.items()
+            if str(segment_id) in (one.get("segments") or {})
+        }
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    return Reading(rates, 0, backlog) if rates.is_usable else None
+
+
 def _values(document: Any) -> Iterator[Any]:
     return iter(document.values()) if isinstance(document, Mapping) else iter(())

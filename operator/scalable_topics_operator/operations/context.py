@@ -225,13 +225,12 @@ class Published:
         return self.message is not None and not self.behind
 
 
-@dataclass(frozen=True, slots=True)
-class OperationContext:
-    """One topic, and everything an operation on it may touch.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicContext:
+    """One topic, and what an operation on it may touch whoever owns its layout.
 
     Args:
         topic: its name.
-        backend: the Pulsar cluster.
         store: where its state is committed.
         declared: what its spec asks for.
         claim: what our claim on its name says.
@@ -241,12 +240,9 @@ class OperationContext:
         term: leadership term written into journals opened now (R5).
         opened_here: ids of journals opened by this process; any other open journal is a dead process's and
             is recovered (R8).
-        published: what clients were told last (R20).
-        readers: consumers of its ordered subscriptions.
     """
 
     topic: TopicName
-    backend: TopicBackend
     store: TopicStore
     declared: TopicIntent
     claim: Claim
@@ -255,8 +251,6 @@ class OperationContext:
     report: Report
     term: int
     opened_here: set[str]
-    published: Published
-    readers: Readers
 
     @property
     def intent(self) -> TopicIntent:
@@ -273,6 +267,21 @@ class OperationContext:
     def timestamp(self) -> str:
         """Now, as RFC 3339 with seconds."""
         return format_timestamp(self.clock.now_ms())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationContext(TopicContext):
+    """One topic whose layout the operator owns (Classic).
+
+    Args:
+        backend: the Pulsar cluster.
+        published: what clients were told last (R20).
+        readers: consumers of its ordered subscriptions.
+    """
+
+    backend: TopicBackend
+    published: Published
+    readers: Readers
 
 
 def format_timestamp(ms: int) -> str:

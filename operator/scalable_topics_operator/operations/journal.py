@@ -35,7 +35,8 @@ class Step(StrEnum):
     """The journaled step whose side effects may have begun (R8).
 
     `SEALING` is the point of no return: recovery rolls back before it and goes only forward from it on. What moves the
-    cursors of a subscription has none: it goes forward from wherever it is (R18).
+    cursors of a subscription has none: it goes forward from wherever it is (R18). At `CALLING` the brokers that own
+    the layout are asked to do all of it: their layout tells whether they have (Native).
     """
 
     CREATING = "Creating"
@@ -45,6 +46,7 @@ class Step(StrEnum):
     DELETING = "Deleting"
     RELEASING = "Releasing"
     MOVING = "Moving"
+    CALLING = "Calling"
 
 
 class Result(StrEnum):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from scalable_topics.layout import LayoutArgumentError, SegmentChange, SegmentLayout
 from scalable_topics_operator.autoscale.decision import Action, Merge, Rebucket, Split
+from scalable_topics_operator.operations.errors import RequestRefused
 from scalable_topics_operator.operations.protocols import MessagePosition
 
 
@@ -124,3 +125,19 @@ def describe(change: SegmentChange, layout: SegmentLayout) -> Sequence[str]:
         for child in change.children
     ]
     return lines
+
+
+def plan_asked(layout: SegmentLayout, request: ReshapeRequest, *, max_records: int) -> SegmentChange:
+    """Plan a request; one that names what is not there, or is sealed, is told from one that never makes sense.
+
+    Raises RequestRefused and LayoutError.
+    """
+    try:
+        return plan(layout, request, max_records=max_records)
+    except LayoutArgumentError as error:
+        wanted = request.segment_ids if isinstance(request, MergeRequest) else (request.segment_id,)
+        if any(segment_id not in layout.segments for segment_id in wanted):
+            raise RequestRefused("SegmentMissing", str(error)) from error
+        if not all(layout.segment(segment_id).is_active for segment_id in wanted):
+            raise RequestRefused("NotPossible", str(error)) from error
+        raise

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from scalable_topics.layout import Segment
-from scalable_topics_operator.operations.context import DeclaredSubscription, OperationContext, concurrently
+from scalable_topics_operator.operations.context import (
+    DeclaredSubscription,
+    OperationContext,
+    TopicContext,
+    concurrently,
+)
 from scalable_topics_operator.operations.errors import ClientsAttached, RequestRefused, TopicMissing
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from scalable_topics_operator.operations.topic_state import TopicState
@@ -29,7 +35,7 @@ class SubscriptionWish:
     forced: bool = False
 
 
-async def record_wish(ctx: OperationContext, wish: SubscriptionWish) -> None:
+async def record_wish(ctx: TopicContext, wish: SubscriptionWish) -> None:
     """Record what is to become of a subscription; `settle_subscriptions` does it. Raises RequestRefused."""
     entry = ctx.store.state.subscriptions.get(wish.name)
     wanted = _wished_away(ctx, wish, entry) if wish.deletes else _wished_for(wish, entry)
@@ -49,7 +55,7 @@ def _wished_for(wish: SubscriptionWish, entry: SubscriptionState | None) -> Subs
     return entry
 
 
-def _wished_away(ctx: OperationContext, wish: SubscriptionWish, entry: SubscriptionState | None) -> SubscriptionState:
+def _wished_away(ctx: TopicContext, wish: SubscriptionWish, entry: SubscriptionState | None) -> SubscriptionState:
     declared = ctx.intent.subscriptions.get(wish.name)
     if declared is not None and not declared.by_object:
         raise RequestRefused(
@@ -84,12 +90,26 @@ def wanted_subscriptions(
     return wanted
 
 
+class Cursors(Protocol):
+    """Where the cursors of a topic's subscriptions are made and deleted."""
+
+    async def create(self, entry: SubscriptionState) -> tuple[int, ...]:
+        """Make those of a subscription, and answer the segments that it never reads (R18). Raises BackendError."""
+
+    async def delete(self, entry: SubscriptionState) -> None:
+        """Delete those of a subscription; quiet where they are gone. Raises ClientsAttached, BackendError."""
+
+
 async def settle_subscriptions(ctx: OperationContext) -> None:
+    """Make and delete the cursors of a topic whose layout the operator owns; see `settle_cursors`."""
+    await settle_cursors(ctx, _SegmentCursors(ctx))
+
+
+async def settle_cursors(ctx: TopicContext, cursors: Cursors) -> None:
     """Make and delete cursors until the record agrees with the spec; what is to be done is recorded first (R8).
 
-    At earliest a new subscription gets cursors on sealed segments too, at latest only on active ones (R18). One to
-    be deleted whose consumers are still attached is told of and stays `Deleting`: nothing else waits for it. One that
-    somebody asked to delete waits for the object to go that declares it (R32).
+    One to be deleted whose consumers are still attached is told of and stays `Deleting`: nothing else waits for it.
+    One that somebody asked to delete waits for the object to go that declares it (R32).
     Raises BackendError; the same call later goes on.
     """
     wanted = wanted_subscriptions(ctx.store.state.subscriptions, ctx.subscriptions)
@@ -97,12 +117,11 @@ async def settle_subscriptions(ctx: OperationContext) -> None:
         await ctx.store.commit(_with_subscriptions(ctx.store.state, wanted))
     for entry in wanted.values():
         if entry.phase is SubscriptionPhase.CREATING:
-            await _create_cursors(ctx, entry)
-            skipped = tuple(one.segment_id for one in _segments(ctx) if not one.is_active) if entry.latest else ()
+            skipped = await cursors.create(entry)
             await _record(ctx, replace(entry, phase=SubscriptionPhase.ACTIVE, out_of_scope=skipped))
         elif entry.phase is SubscriptionPhase.DELETING and not _waits_for_object(ctx, entry):
             try:
-                await _delete_cursors(ctx, entry)
+                await cursors.delete(entry)
             except ClientsAttached as attached:
                 await ctx.report("SubscriptionInUse", f"subscription {entry.name} is not deleted yet: {attached}")
                 continue
@@ -110,36 +129,46 @@ async def settle_subscriptions(ctx: OperationContext) -> None:
             await ctx.store.commit(_with_subscriptions(ctx.store.state, remaining))
             if entry.name in ctx.subscriptions:
                 # Declared again while it was being deleted.
-                await settle_subscriptions(ctx)
+                await settle_cursors(ctx, cursors)
                 return
 
 
-async def _create_cursors(ctx: OperationContext, entry: SubscriptionState) -> None:
-    async def create(segment: Segment) -> None:
-        try:
-            await ctx.backend.ensure_cursors(
-                ctx.backend.segment_topic(ctx.topic, segment), [entry.name], latest=entry.latest
-            )
-        except TopicMissing:
-            # Drift repair re-creates a missing active segment with all its cursors and tells of the loss.
-            return
+@dataclass(frozen=True, slots=True)
+class _SegmentCursors:
+    """Cursors made one by one: at earliest on sealed segments too, at latest only on active ones (R18)."""
 
-    await concurrently(create(segment) for segment in _segments(ctx) if segment.is_active or not entry.latest)
+    ctx: OperationContext
+
+    async def create(self, entry: SubscriptionState) -> tuple[int, ...]:
+        ctx = self.ctx
+
+        async def create(segment: Segment) -> None:
+            try:
+                await ctx.backend.ensure_cursors(
+                    ctx.backend.segment_topic(ctx.topic, segment), [entry.name], latest=entry.latest
+                )
+            except TopicMissing:
+                # Drift repair re-creates a missing active segment with all its cursors and tells of the loss.
+                return
+
+        segments = _segments(ctx)
+        await concurrently(create(segment) for segment in segments if segment.is_active or not entry.latest)
+        return tuple(one.segment_id for one in segments if not one.is_active) if entry.latest else ()
+
+    async def delete(self, entry: SubscriptionState) -> None:
+        ctx = self.ctx
+        await concurrently(
+            ctx.backend.delete_cursor(ctx.backend.segment_topic(ctx.topic, segment), entry.name, force=entry.forced)
+            for segment in _segments(ctx)
+        )
 
 
-async def _delete_cursors(ctx: OperationContext, entry: SubscriptionState) -> None:
-    await concurrently(
-        ctx.backend.delete_cursor(ctx.backend.segment_topic(ctx.topic, segment), entry.name, force=entry.forced)
-        for segment in _segments(ctx)
-    )
-
-
-def _waits_for_object(ctx: OperationContext, entry: SubscriptionState) -> bool:
+def _waits_for_object(ctx: TopicContext, entry: SubscriptionState) -> bool:
     declared = ctx.intent.subscriptions.get(entry.name)
     return entry.requested and declared is not None and declared.by_object
 
 
-async def _record(ctx: OperationContext, entry: SubscriptionState) -> None:
+async def _record(ctx: TopicContext, entry: SubscriptionState) -> None:
     await ctx.store.commit(_with_subscriptions(ctx.store.state, {**ctx.store.state.subscriptions, entry.name: entry}))
 
 

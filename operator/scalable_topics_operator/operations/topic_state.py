@@ -20,6 +20,7 @@ from scalable_topics.layout import (
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.journal import Action, Operation
 from scalable_topics_operator.operations.migrated_from import MigratedFrom
+from scalable_topics_operator.operations.pruned_segment import PrunedSegment
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 
 ACTIONS_KEPT = 20
@@ -62,6 +63,7 @@ class TopicState:
             producer's name, -1 for none (R15).
         clocks: when segments were changed last, from which cool-downs count.
         migrated_from: what the topic was before, if it was migrated.
+        pruned: segments that brokers who own the layout have pruned, oldest first; a bounded history.
     """
 
     layout: SegmentLayout | None = None
@@ -73,6 +75,7 @@ class TopicState:
     settled: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     clocks: Clocks = field(default_factory=Clocks)
     migrated_from: MigratedFrom | None = None
+    pruned: tuple[PrunedSegment, ...] = ()
 
     def shown_layout(self, topic: TopicName) -> SegmentLayout | None:
         """What clients may know: the layout, or while the topic is being migrated the one that models what it was."""
@@ -120,6 +123,7 @@ _OWNED = (
     "settled",
     "clocks",
     "migratedFrom",
+    "pruned",
 )
 
 
@@ -140,6 +144,7 @@ def read_state(status: Mapping[str, Any]) -> TopicState:
         },
         clocks=Clocks.from_json(status.get("clocks") or {}),
         migrated_from=MigratedFrom.from_json(status["migratedFrom"]) if status.get("migratedFrom") else None,
+        pruned=tuple(PrunedSegment.from_json(entry) for entry in status.get("pruned", ())),
     )
 
 
@@ -167,4 +172,6 @@ def write_state(status: Mapping[str, Any], state: TopicState) -> dict[str, Any]:
         result["clocks"] = clocks
     if state.migrated_from is not None:
         result["migratedFrom"] = state.migrated_from.to_json()
+    if state.pruned:
+        result["pruned"] = [entry.to_json() for entry in state.pruned]
     return result

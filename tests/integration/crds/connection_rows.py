@@ -40,42 +40,43 @@ _TABLE.rule(
 _ONE_KIND_OF_AUTH = "at most one of token, basic, oauth2 and mtls can be set"
 _NAMED = {"secretRef": {"name": "credentials"}}
 _OAUTH2 = {"issuerUrl": "https://issuer", "credentialsSecretRef": {"name": "client"}}
-_TABLE.rule(
-    "spec.auth",
-    _ONE_KIND_OF_AUTH,
-    [{}, {"token": _NAMED}, {"basic": _NAMED}, {"oauth2": _OAUTH2}, {"mtls": _NAMED}],
-    [
-        {"token": _NAMED, "basic": _NAMED},
-        {"basic": _NAMED, "oauth2": _OAUTH2},
-        {"oauth2": _OAUTH2, "mtls": _NAMED},
-        {"mtls": _NAMED, "token": _NAMED},
-    ],
-)
-_TABLE.rule(
-    "spec",
-    "auth.mtls needs an adminUrl that starts with https://",
-    [
-        {"adminUrl": "https://host", "auth": {"mtls": _NAMED}},
-        {"adminUrl": "http://host", "auth": {"token": _NAMED}},
-        {"adminUrl": "http://host"},
-    ],
-    [{"adminUrl": "http://host", "auth": {"mtls": _NAMED}}],
-)
-
-for _reference in ("auth.token.secretRef", "auth.basic.secretRef", "auth.mtls.secretRef"):
-    _TABLE.required(f"spec.{_reference}", f"spec.{_reference}.name")
-    common_rows.object_name(_TABLE, f"spec.{_reference}.name")
-for _key in ("auth.token.secretRef.key", "auth.basic.usernameKey", "auth.basic.passwordKey", "tls.caSecretRef.key"):
-    common_rows.secret_key(_TABLE, f"spec.{_key}")
+for _auth in ("auth", "superuserAuth"):
+    _TABLE.rule(
+        f"spec.{_auth}",
+        _ONE_KIND_OF_AUTH,
+        [{}, {"token": _NAMED}, {"basic": _NAMED}, {"oauth2": _OAUTH2}, {"mtls": _NAMED}],
+        [
+            {"token": _NAMED, "basic": _NAMED},
+            {"basic": _NAMED, "oauth2": _OAUTH2},
+            {"oauth2": _OAUTH2, "mtls": _NAMED},
+            {"mtls": _NAMED, "token": _NAMED},
+        ],
+    )
+    _TABLE.rule(
+        "spec",
+        f"{_auth}.mtls needs an adminUrl that starts with https://",
+        [
+            {"adminUrl": "https://host", _auth: {"mtls": _NAMED}},
+            {"adminUrl": "http://host", _auth: {"token": _NAMED}},
+            {"adminUrl": "http://host"},
+        ],
+        [{"adminUrl": "http://host", _auth: {"mtls": _NAMED}}],
+    )
+    for _reference in ("token.secretRef", "basic.secretRef", "mtls.secretRef"):
+        _TABLE.required(f"spec.{_auth}.{_reference}", f"spec.{_auth}.{_reference}.name")
+        common_rows.object_name(_TABLE, f"spec.{_auth}.{_reference}.name")
+    for _key in ("token.secretRef.key", "basic.usernameKey", "basic.passwordKey"):
+        common_rows.secret_key(_TABLE, f"spec.{_auth}.{_key}")
+    _TABLE.required(f"spec.{_auth}.oauth2.issuerUrl", f"spec.{_auth}.oauth2.credentialsSecretRef")
+    _TABLE.required(f"spec.{_auth}.oauth2.credentialsSecretRef.name")
+    _http_url(f"spec.{_auth}.oauth2.issuerUrl")
+    _TABLE.longest(f"spec.{_auth}.oauth2.audience", 1024)
+    _TABLE.longest(f"spec.{_auth}.oauth2.scope", 1024)
+    common_rows.object_name(_TABLE, f"spec.{_auth}.oauth2.credentialsSecretRef.name")
+    common_rows.secret_key(_TABLE, f"spec.{_auth}.oauth2.credentialsSecretRef.key")
+common_rows.secret_key(_TABLE, "spec.tls.caSecretRef.key")
 _TABLE.required("spec.tls.caSecretRef.name")
 common_rows.object_name(_TABLE, "spec.tls.caSecretRef.name")
-_TABLE.required("spec.auth.oauth2.issuerUrl", "spec.auth.oauth2.credentialsSecretRef")
-_TABLE.required("spec.auth.oauth2.credentialsSecretRef.name")
-_http_url("spec.auth.oauth2.issuerUrl")
-_TABLE.longest("spec.auth.oauth2.audience", 1024)
-_TABLE.longest("spec.auth.oauth2.scope", 1024)
-common_rows.object_name(_TABLE, "spec.auth.oauth2.credentialsSecretRef.name")
-common_rows.secret_key(_TABLE, "spec.auth.oauth2.credentialsSecretRef.key")
 
 _TABLE.between("spec.limits.maxConcurrentRequests", 1, 256)
 _TABLE.between("spec.limits.requestTimeoutSeconds", 1, 120)

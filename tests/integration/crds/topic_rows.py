@@ -99,6 +99,7 @@ _TABLE.one_of(f"{_SUBSCRIPTIONS}[].initialPosition", "Earliest", "Latest")
 _TABLE.one_of(f"{_SUBSCRIPTIONS}[].deletionPolicy", "Retain", "Delete")
 
 common_rows.knobs(_TABLE, "spec.autoScale", {})
+_TABLE.one_of("spec.autoScale.engine", "Broker", "Operator")
 
 _PERMISSIONS = "spec.permissions"
 
@@ -220,6 +221,10 @@ _TABLE.one_of("status.actions[].result", "Succeeded", "Failed", "RolledBack")
 _TABLE.required("status.settled[].segment")
 _TABLE.at_least("status.settled[].segment", 0)
 _TABLE.required("status.settled[].producers[].name", "status.settled[].producers[].sequenceId")
+_TABLE.required(*(f"status.pruned[].{name}" for name in ("id", "range", "prunedAtMs")))
+_TABLE.at_least("status.pruned[].id", 0)
+_TABLE.at_least("status.pruned[].children[]", 0)
+_TABLE.pattern("status.pruned[].range", _RANGE, ["0000-ffff"], ["0-ffff", "0000-FFFF", "0000_ffff"])
 _TABLE.required("status.reports[].reason", "status.reports[].message")
 _TABLE.required(f"{_OPERATION}.migration.source")
 for _source in ("status.migratedFrom", f"{_OPERATION}.migration.source"):

@@ -1,18 +1,28 @@
 """A broker of Pulsar 5 beside the others: it has scalable topics of its own, and keeps them over a crash."""
 
+import os
+import subprocess
+import sys
+import time
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dev.access import PulsarAccess
+from dev.access import ADMIN_URL, KUBECONFIG, NATIVE_ADMIN_URL, PulsarAccess
+from dev.broker_settings import PulsarLine
 from dev.brokers import NATIVE, broker_name
 from dev.errors import DevError
 from dev.instance import LocalCluster, Shape
 from dev.pulsar_admin import PulsarAdmin
 
+pytestmark = pytest.mark.native
 Factory = Callable[[Shape], LocalCluster]
+REPOSITORY = Path(__file__).parents[3]
+# A dead broker's topics are unserved for a ZooKeeper session of 30 s.
+TAKE_OVER_SECONDS = 90
 NAME = broker_name(0, NATIVE)
 SCALABLE = "scalable/tests/default"
 
@@ -30,13 +40,20 @@ def create_topic(admin: PulsarAdmin, segments: int) -> str:
     return topic
 
 
+def controller_of(admin: PulsarAdmin, topic: str) -> str:
+    """Address of the broker that decides on a topic's layout."""
+    answer = admin.ask("GET", f"{topic}/stats")
+    if answer.location is not None:
+        return answer.location.removeprefix("http://").partition("/")[0]
+    return str(answer.json()["controllerBroker"])
+
+
 def active_segments(admin: PulsarAdmin, topic: str) -> dict[str, Any]:
     """The active segments of a topic by id. Sealed ones may be pruned by the broker at any time."""
     layout = admin.ask("GET", topic).json()
     return {number: segment for number, segment in layout["segments"].items() if segment["active"]}
 
 
-@pytest.mark.native
 def test_scalable_topics_are_listed_where_they_are_native_and_unknown_to_the_others(
     pulsar: PulsarAccess, native_pulsar: PulsarAccess
 ) -> None:
@@ -48,19 +65,17 @@ def test_scalable_topics_are_listed_where_they_are_native_and_unknown_to_the_oth
     starts = [segment["hashRange"]["start"] for segment in active_segments(admin, topic).values()]
     assert sorted(starts) == [0x0000, 0x4000, 0x8000, 0xC000]
     assert admin.ask("DELETE", f"{topic}?force=true").status == 204
-    if pulsar.admin_url != native_pulsar.admin_url:
+    if pulsar != native_pulsar:
         assert superuser(pulsar).ask("GET", SCALABLE).status == 404
 
 
-@pytest.mark.native
 def test_tokens_and_tenancy_are_those_of_the_other_brokers(pulsar: PulsarAccess, native_pulsar: PulsarAccess) -> None:
     assert native_pulsar.superuser_token == pulsar.superuser_token
     for token, status in ((native_pulsar.client_token, 401), (None, 401), (native_pulsar.namespace_admin_token, 200)):
         assert PulsarAdmin(native_pulsar.admin_url, token).ask("GET", "namespaces/team").status == status
     for namespace in ("team/apps", "tests/default"):
-        permissions = f"namespaces/{namespace}/permissions"
-        expected = superuser(pulsar).ask("GET", permissions).json()
-        assert superuser(native_pulsar).ask("GET", permissions).json() == expected
+        allowed = superuser(native_pulsar).ask("GET", f"namespaces/{namespace}/permissions").json()
+        assert {role: set(actions) for role, actions in allowed.items()} == {"client": {"produce", "consume"}}
 
 
 def test_native_broker_keeps_layouts_and_ports_over_crash_and_restart(local_cluster: Factory) -> None:
@@ -88,6 +103,44 @@ def test_native_broker_keeps_layouts_and_ports_over_crash_and_restart(local_clus
     assert list(cluster.running()) == [NAME]
     with pytest.raises(DevError, match="no broker 1"):
         pulsar.kill_broker(1)
+
+
+def test_two_brokers_of_pulsar_5_share_scalable_topics_and_outlive_each_other(local_cluster: Factory) -> None:
+    cluster = local_cluster(Shape(kubernetes=False, brokers=2, pulsar=PulsarLine.FIVE))
+    access = cluster.pulsar.access
+    assert cluster.native == access
+    admins = [PulsarAdmin(url, access.superuser_token) for url in access.broker_admin_urls]
+    for admin in admins:
+        assert sorted(admin.ask("GET", "brokers/local").json()) == sorted(
+            url.removeprefix("http://") for url in access.broker_admin_urls
+        )
+    topic = create_topic(admins[0], 2)
+    segments = active_segments(admins[0], topic)
+    assert active_segments(admins[1], topic) == segments
+    controller = access.broker_admin_urls.index(f"http://{controller_of(admins[0], topic)}")
+    cluster.pulsar.kill_broker(controller)
+    survivor = admins[1 - controller]
+    assert active_segments(survivor, topic) == segments
+    deadline = time.monotonic() + TAKE_OVER_SECONDS
+    while (answer := survivor.ask("POST", f"{topic}/split/0")).status != 204:
+        assert time.monotonic() < deadline, answer
+        time.sleep(1)
+    assert set(active_segments(survivor, topic)) == {"1", "2", "3"}
+    cluster.pulsar.start_broker(controller)
+    assert set(active_segments(admins[controller], topic)) == {"1", "2", "3"}
+
+
+def test_marked_test_fails_in_a_cluster_without_a_broker_of_pulsar_5() -> None:
+    kept = {name: value for name, value in os.environ.items() if name != NATIVE_ADMIN_URL}
+    environment = kept | {KUBECONFIG: "/somewhere/config", ADMIN_URL: "http://brokers.example:8080"}
+    marked = f"{Path(__file__).relative_to(REPOSITORY)}::test_instance_without_a_broker_of_pulsar_5_says_so"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", marked]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1, done.stdout
+    assert "the cluster has no broker of Pulsar 5" in done.stdout
+    assert "skipped" not in done.stdout
 
 
 def test_instance_without_a_broker_of_pulsar_5_says_so(local_cluster: Factory) -> None:

@@ -16,13 +16,14 @@ from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_login import load_endpoint
 from tests.support.crds import install_crds
+from tests.support.native_world import NativeWorld
 from tests.support.proxied_operator import ProxiedOperator, proxied_operator
 from tests.support.pulsar_client import PulsarClient
 from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import Replicas, replicas
 from tests.support.rest_bench import RestBench, rest_bench
 from tests.support.running_operator import FAST_FLAGS, RunningOperator
-from tests.support.world import World
+from tests.support.world import NATIVE_CONNECTION, World
 from tests.support.world_making import create_namespace, make_world, random_name
 
 MakeOperator = Callable[..., Awaitable[RunningOperator]]
@@ -83,6 +84,19 @@ async def world(
     world = await make_world(kube, view, pulsar, shared_operator.namespace)
     yield world
     await world.tidy_up()
+
+
+@pytest.fixture
+async def native(
+    shared_operator: RunningOperator, kube: KubeClient, native_pulsar: PulsarAccess
+) -> AsyncIterator[NativeWorld]:
+    """A Pulsar namespace of this test's own on brokers of Pulsar 5, and connection `pulsar-5` to them."""
+    async with PulsarView(native_pulsar.admin_url, native_pulsar.superuser_token) as view:
+        world = await make_world(
+            kube, view, native_pulsar, shared_operator.namespace, connection_name=NATIVE_CONNECTION
+        )
+        yield NativeWorld(world)
+        await world.tidy_up()
 
 
 @pytest.fixture

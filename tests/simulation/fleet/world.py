@@ -26,9 +26,9 @@ from scalable_topics_operator.cluster.resources import (
 )
 from scalable_topics_operator.cluster.shards import shard_of
 from scalable_topics_operator.controllers.coordinator import SessionTimes
+from scalable_topics_operator.controllers.reconcile_times import ReconcileTimes
 from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.controllers.timestamps import timestamp_now
-from scalable_topics_operator.controllers.topic_reconciler import ReconcileTimes
 from scalable_topics_operator.load.sample import LoadSample, SegmentSample
 from scalable_topics_operator.operations.topic_state import TopicState
 from scalable_topics_operator.settings import OperatorSettings

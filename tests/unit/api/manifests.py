@@ -82,6 +82,7 @@ _CONNECTION: Manifest = {
     "adminUrl": "https://pulsar.example.com:8443",
     "serviceUrl": "pulsar+ssl://pulsar.example.com:6651",
     "auth": {"token": {"secretRef": {"name": "pulsar-token", "key": "jwt"}}},
+    "superuserAuth": {"token": {"secretRef": {"name": "pulsar-superuser", "key": "jwt"}}},
     "tls": {"caSecretRef": {"name": "pulsar-ca", "key": "bundle.pem"}, "verifyHostname": False},
     "limits": {"maxConcurrentRequests": 8, "requestTimeoutSeconds": 20, "maxRetries": 1},
     "trustedBrokers": ["broker-0.example.com:8443", "broker-1.example.com", "[2001:db8::1]:8443"],
@@ -113,7 +114,7 @@ _TOPIC: Manifest = {
         {"name": "billing", "initialPosition": "Latest", "deletionPolicy": "Delete"},
         {"name": "audit", "initialPosition": "Earliest", "deletionPolicy": "Retain"},
     ],
-    "autoScale": KNOBS,
+    "autoScale": {**KNOBS, "engine": "Operator"},
     "permissions": [{"role": "shop", "actions": ["produce", "consume"]}],
     "policies": {
         "perSegment": {
@@ -320,6 +321,17 @@ STATUSES: Mapping[str, Manifest] = {
             "migration": {"source": _MIGRATED_FROM, "force": True},
         },
         "migratedFrom": _MIGRATED_FROM,
+        "pruned": [
+            {
+                "id": 0,
+                "range": "0000-ffff",
+                "children": [1, 2],
+                "createdBy": "Create",
+                "createdAtMs": 1795000000000,
+                "sealedAtMs": 1795000001000,
+                "prunedAtMs": 1795000060000,
+            }
+        ],
         "clocks": {"splitAtMs": 1795000001000, "mergeAtMs": 1795000002000, "rebucketAtMs": 1795000003000},
         "settled": [{"segment": 0, "producers": [{"name": "payments-1", "sequenceId": -1}]}],
         "deleting": [

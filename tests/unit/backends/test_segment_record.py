@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalable_topics.layout import HashRange
-from scalable_topics_operator.backends.classic.claim import CLAIM_KEY, claim_of, claim_properties, user_properties
+from scalable_topics_operator.backends.claim_properties import CLAIM_KEY, claim_of, claim_properties, user_properties
 from scalable_topics_operator.backends.classic.segment_record import RECORD_KEY, record_of, record_properties
 from scalable_topics_operator.operations.errors import BackendRefused
 from scalable_topics_operator.operations.protocols import Claim, SegmentRecord

@@ -7,15 +7,16 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from scalable_topics.layout import SegmentChange
 from scalable_topics_operator.autoscale.decision import Decision, Finding, Merge, Reason, Rebucket, Rule, Split
 from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.automatic_changes import AutomaticChanges
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.operations.context import TopicIntent
-from scalable_topics_operator.operations.journal import Request
+from scalable_topics_operator.operations.journal import Action, Request
 from scalable_topics_operator.operations.requests import SplitRequest
-from scalable_topics_operator.operations.reshape import advance_reshape
+from scalable_topics_operator.operations.reshape import advance_reshape, open_reshape
 from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
 from tests.simulation.model_store import TopicObject
 from tests.simulation.operator_process import OperatorProcess
@@ -47,23 +48,27 @@ class Bench:
         self.work.store = self.work.ctx.store
         metrics = ScalingMetrics(CollectorRegistry(), per_segment=False)
         queue: Any = self
-        self.changes = AutomaticChanges(self.finish, self.cache, queue, metrics, 60.0, 30.0)
+        scaler: Any = None
+        self.changes = AutomaticChanges(self.cache, queue, scaler, metrics, 60.0, 30.0)
 
     def pending(self, topic: ObjectKey) -> list[str]:
         """What an OperationQueue answers."""
         return self.waiting
 
-    async def finish(self, work: Any) -> None:
-        """Take the journal to its end; somebody may ask for something right after."""
+    async def change(self, work: Any, change: SegmentChange, request: Request, reason: str) -> Action:
+        """Take the change to its end; somebody may ask for something right after."""
+        await open_reshape(work.ctx, change, request, reason=reason)
         while (operation := work.store.state.operation) is not None:
             await advance_reshape(work.ctx, operation)
         self.asked_after -= 1
         if self.asked_after == 0:
             self.waiting.append("a merge")
+        ended: Action = work.store.state.actions[-1]
+        return ended
 
     async def act(self, action: Split | Merge | Rebucket) -> bool:
         """Carry out a decision."""
-        return await self.changes.act(self.work, Decision(action, (Finding(Rule.LOAD_SPLIT, True, "x", "why"),)))
+        return await self.changes.act(self.work, Decision(action, (Finding(Rule.LOAD_SPLIT, True, "x", "why"),)), self)
 
     @property
     def kinds(self) -> list[str]:

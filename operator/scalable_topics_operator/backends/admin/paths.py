@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from scalable_topics.layout import TopicName
 from scalable_topics_operator.operations.errors import BackendRefused
 
 _PERSISTENT = "persistent://"
@@ -41,6 +42,16 @@ def subscription_path(topic: str, subscription: str, *rest: str) -> str:
     """
     parts = (*topic_parts(topic), "subscription", segment_of_path(subscription), *rest)
     return "/admin/v2/persistent/" + _joined(parts)
+
+
+def scalable_path(topic: TopicName, *rest: str) -> str:
+    """`/admin/v2/scalable/{tenant}/{namespace}/{topic}/...` of a scalable topic of the brokers."""
+    return "/admin/v2/scalable/" + _joined((topic.tenant, topic.namespace, topic.local, *rest))
+
+
+def segment_path(topic: TopicName, descriptor: str) -> str:
+    """`/admin/v2/segments/{tenant}/{namespace}/{topic}/{descriptor}` of one of its segments."""
+    return "/admin/v2/segments/" + _joined((topic.tenant, topic.namespace, topic.local, descriptor))
 
 
 def produce_path(topic: str) -> str:

@@ -10,6 +10,7 @@ from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.lookup_api import LookupApi
 from scalable_topics_operator.backends.admin.message_api import MessageApi
 from scalable_topics_operator.backends.admin.namespace_api import NamespaceApi
+from scalable_topics_operator.backends.admin.scalable_api import ScalableApi
 from scalable_topics_operator.backends.admin.schema_api import SchemaApi
 from scalable_topics_operator.backends.admin.topic_api import TopicApi
 from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicyApi
@@ -31,6 +32,7 @@ class PulsarAdmin:
         self.schemas = SchemaApi(http)
         self.messages = MessageApi(http)
         self.lookups = LookupApi(http)
+        self.scalable = ScalableApi(http)
 
     async def __aenter__(self) -> Self:
         return self

@@ -47,6 +47,12 @@ _TOPIC_MISSING = re.compile(r"topic\b.{0,400}?\b(?:not found|does not exist|not 
 _SUBSCRIPTION_MISSING = re.compile(r"^subscription\b.{0,300}?\b(?:not found|does not exist)", re.IGNORECASE)
 _TOPIC_EMPTY = re.compile(r"total message is zero", re.IGNORECASE)
 _LOG_FENCED = re.compile(r"fenced managed ledger", re.IGNORECASE)
+# What a user did wrong and Pulsar 5 answers 500 for (measured).
+_LAYOUT_REFUSED = re.compile(
+    r"cannot split non-active segment|^segment not found|segments are not adjacent|both segments must be active|"
+    r"cannot (?:split|merge|rebucket)\b|bucket ?count",
+    re.IGNORECASE,
+)
 _CLIENTS_ATTACHED = re.compile(
     r"has \d+ (?:clients? connected|connected)|active connected consumers|connected producers|"
     r"active (?:producers|consumers|clients)",
@@ -156,6 +162,8 @@ def _kind(status: int, reason: str, about: About) -> type[BackendError]:
         return TopicEmpty
     if status == 500 and _CLIENTS_ATTACHED.search(reason):
         return ClientsAttached
+    if status == 500 and _LAYOUT_REFUSED.search(reason):
+        return BackendRefused
     return BackendUnavailable if status >= 500 and status != 501 else BackendRefused
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
-from scalable_topics_operator.backends.classic.claim import (
+from scalable_topics_operator.backends.claim_properties import (
     CLAIM_KEY,
     MIGRATED_KEY,
     claim_of,

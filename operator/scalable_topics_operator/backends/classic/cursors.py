@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
-from scalable_topics_operator.backends.classic.claim import RESERVED_PREFIX
+from scalable_topics_operator.backends.claim_properties import RESERVED_PREFIX
 from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
 
 _INTERNAL_PREFIXES = ("__", "pulsar.")

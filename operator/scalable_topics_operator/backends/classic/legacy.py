@@ -9,7 +9,7 @@ from typing import Any
 from scalable_topics.layout import CLIENT_PROPERTY, READER_PREFIX, TopicName, legacy_topics
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import OTHER_POLICIES, TopicPolicy
-from scalable_topics_operator.backends.classic.claim import user_properties
+from scalable_topics_operator.backends.claim_properties import user_properties
 from scalable_topics_operator.backends.classic.cursors import counts
 from scalable_topics_operator.backends.classic.look import is_terminated
 from scalable_topics_operator.backends.classic.policies import policies_from

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scalable_topics.layout import HashRange
-from scalable_topics_operator.backends.classic.claim import RESERVED_PREFIX, claim_from_json, claim_to_json
+from scalable_topics_operator.backends.claim_properties import RESERVED_PREFIX, claim_from_json, claim_to_json
 from scalable_topics_operator.operations.errors import BackendRefused
 from scalable_topics_operator.operations.protocols import SegmentRecord
 

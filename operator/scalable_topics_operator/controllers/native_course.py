@@ -1,0 +1,205 @@
+"""The course of topics whose layout the brokers own (Native): observed, asked of brokers, told on the object."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+from scalable_topics.layout import SegmentChange
+from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.controllers.automatic_changes import AutomaticChanges
+from scalable_topics_operator.controllers.claim_owner import owner_alive
+from scalable_topics_operator.controllers.conditions import Standing
+from scalable_topics_operator.controllers.connections import CLASSIC
+from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
+from scalable_topics_operator.controllers.engine import Engine, engine_of
+from scalable_topics_operator.controllers.native_requests import NativeRequests
+from scalable_topics_operator.controllers.native_settings import NativeSettings
+from scalable_topics_operator.controllers.operation_queue import OperationQueue
+from scalable_topics_operator.controllers.policy_book import PolicyBook
+from scalable_topics_operator.controllers.reconcile_times import ReconcileTimes
+from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
+from scalable_topics_operator.controllers.topic_course import Outcome
+from scalable_topics_operator.controllers.topic_status import cursor_problem, spec_changed
+from scalable_topics_operator.controllers.topic_work import NativeWork, Stuck, TopicWorkMaker
+from scalable_topics_operator.operations.claims import Verdict
+from scalable_topics_operator.operations.errors import NotYet, TopicMissing
+from scalable_topics_operator.operations.journal import Action, OperationKind, Request
+from scalable_topics_operator.operations.native.change import advance_change, open_change
+from scalable_topics_operator.operations.native.create import create, take_over
+from scalable_topics_operator.operations.native.cursors import (
+    BrokersCursors,
+    advance_move,
+    mark_lost,
+    without_cursors,
+)
+from scalable_topics_operator.operations.native.names import judge_topic
+from scalable_topics_operator.operations.native.observe import observe
+from scalable_topics_operator.operations.native.protocols import NativeLook, NativeTopic
+from scalable_topics_operator.operations.native.teardown import delete_topic
+from scalable_topics_operator.operations.subscriptions import settle_cursors
+
+
+class NativeCourse:
+    """Implements `TopicCourse` over brokers that own layouts.
+
+    Args:
+        kube: the API server.
+        maker: says what connections allow.
+        operations: SegmentOperations.
+        changes: makes what is decided, or declared.
+        policies: say how brokers are to split and merge by themselves.
+        consumers: are told how many consumers brokers count.
+        wishes: what callers want of subscriptions.
+        times: how often brokers are looked at.
+    """
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        maker: TopicWorkMaker,
+        operations: OperationQueue,
+        changes: AutomaticChanges,
+        policies: PolicyBook,
+        consumers: ConsumerCounts,
+        wishes: SubscriptionWishes,
+        times: ReconcileTimes,
+    ) -> None:
+        self._kube = kube
+        self._maker = maker
+        self._operations = operations
+        self._requests = NativeRequests(operations)
+        self._settings = NativeSettings(policies)
+        self._changes = changes
+        self._consumers = consumers
+        self._wishes = wishes
+        self._times = times
+
+    async def require_same_cluster(self, work: NativeWork) -> None:
+        """Make sure that the topic is where its connection leads to. Raises Stuck, BackendError."""
+        if work.moved_from:
+            found = await work.ctx.backend.read(work.topic)
+            await work.require_cluster_of(found.claim if found is not None else None)
+
+    async def advance(self, work: NativeWork) -> Outcome:
+        """Bring spec, record and brokers to agree; see `TopicCourse.advance`."""
+        if work.store.state.layout is None:
+            found = await self._establish(work)
+        else:
+            found = await observe(work.ctx) or await self._make_again(work)
+        await self._finish_operations(work)
+        if work.spec.paused:
+            await self._operations.show_waiting(work.key, f"ScalableTopic {work.key.name}: spec.paused is true")
+        else:
+            await self._wishes.grant(work.key, work.ctx)
+            await settle_cursors(work.ctx, BrokersCursors(work.ctx))
+            # Before anything is done by the operator: one controller at a time.
+            await self._settings.settle_policy(work, found)
+            while await self._requests.start_next(work):
+                await self._finish_operations(work)
+            await self._changes.approach_desired(work, self)
+            if engine_of(work.spec, work.store.facts.backend) is Engine.OPERATOR:
+                await self._changes.auto_scale(work, self)
+            await self._check(work, found)
+        self._times.checked(work.memory, self._times.observe_seconds)
+        # Brokers tell clients of their layouts, and prune, themselves.
+        work.memory.published.message = ""
+        work.memory.prune_due = math.inf
+        managed = None if work.spec.paused else self._settings.managed(work)
+        return Outcome(cursor_problem(work.store.state), managed)
+
+    async def release(self, work: NativeWork) -> None:
+        """Let go of a topic: brokers keep no claim that could say so. A journaled change is left to them."""
+
+    async def delete(self, work: NativeWork, *, force: bool) -> None:
+        """Delete a topic with its data. Raises ClientsAttached, BackendError."""
+        await delete_topic(work.ctx, work.request, force=force)
+
+    async def change(self, work: NativeWork, change: SegmentChange, request: Request, reason: str) -> Action:
+        """Have a planned change made; answers how it ended. Raises BackendError."""
+        await open_change(work.ctx, change, request, reason=reason)
+        await self._finish_operations(work)
+        return work.store.state.actions[-1]
+
+    async def _establish(self, work: NativeWork) -> NativeTopic:
+        if work.spec.paused:
+            raise Stuck(Standing.working("Paused", "spec.paused is true; the topic is not created"))
+        found = await work.ctx.backend.read(work.topic)
+        if found is None:
+            await self._require_not_classic(work)
+            found = await create(work.ctx, work.request)
+        else:
+            alive = found.claim is not None and await owner_alive(self._kube, found.claim)
+            judgement = judge_topic(found, work.ctx.claim, owner_alive=alive, adopt=work.ctx.declared.adopt)
+            if judgement.verdict is Verdict.ADOPTABLE and (why := self._maker.why_forbidden(work, "Adopt")):
+                raise Stuck(Standing.stuck("NotAllowed", why))
+            await take_over(work.ctx, found, judgement, work.request)
+        work.memory.clients_due = 0.0
+        return found
+
+    async def _require_not_classic(self, work: NativeWork) -> None:
+        """A topic keeps its backend for life (R2): one of ours that was made before the brokers could is found again.
+
+        Raises NotYet once that is recorded.
+        """
+        assert work.handle.backend is not None
+        name = await work.handle.backend.read_name(work.topic)
+        claim = name.claim
+        if claim is None or (claim.installation_id, claim.kubernetes_uid) != (
+            work.ctx.claim.installation_id,
+            work.ctx.claim.kubernetes_uid,
+        ):
+            return
+        await work.store.write_status({**work.store.status, "backend": CLASSIC})
+        raise NotYet(f"{work.topic} was made with backend Classic and keeps it", 0.0)
+
+    async def _make_again(self, work: NativeWork) -> NativeTopic:
+        """The topic is gone from the brokers: it is made again, and the loss is told (hazard B1)."""
+        operation = work.store.state.operation
+        if operation is not None and operation.kind is OperationKind.DELETE:
+            await work.store.commit(replace(work.store.state, operation=None))
+        if work.spec.paused:
+            raise Stuck(
+                Standing.stuck(
+                    "TopicLost", "the brokers have no such topic any more; spec.paused is true, so it is not made again"
+                )
+            )
+        await work.ctx.report(
+            "TopicLost", f"{work.topic} was deleted behind our back and is made again; what it held is lost"
+        )
+        await work.store.commit(without_cursors(replace(work.store.state, operation=None)))
+        await create(work.ctx, work.request)
+        found = await observe(work.ctx)
+        if found is None:
+            raise TopicMissing(f"{work.topic}: it was deleted again at once")
+        return found
+
+    async def _finish_operations(self, work: NativeWork) -> None:
+        while (operation := work.store.state.operation) is not None:
+            if operation.kind is OperationKind.DELETE:
+                # The object was to be deleted and is not any more.
+                await work.store.commit(replace(work.store.state, operation=None))
+            elif operation.moves_cursors:
+                await advance_move(work.ctx, operation)
+            else:
+                await advance_change(work.ctx, operation)
+        await self._operations.settle(work.key, work.store.state)
+
+    async def _check(self, work: NativeWork, found: NativeTopic) -> None:
+        """Look at clients and settings when that is due or the spec changed."""
+        if not spec_changed(work.store.body) and time.monotonic() < work.memory.clients_due:
+            return
+        look = await work.ctx.backend.look(work.topic)
+        self._count_consumers(work, look)
+        await mark_lost(work.ctx, look)
+        await self._settings.check(work, found, look)
+        # Who decides must know of consumers, of which brokers tell only if asked.
+        decides = engine_of(work.spec, work.store.facts.backend) is Engine.OPERATOR
+        seconds = self._times.observe_seconds if decides else self._times.drift_seconds
+        work.memory.clients_due = time.monotonic() + seconds
+
+    def _count_consumers(self, work: NativeWork, look: NativeLook) -> None:
+        ordered = {name: found.consumers for name, found in look.subscriptions.items() if found.kind == "STREAM"}
+        for name in ordered.keys() | self._consumers.of(work.key).keys():
+            self._consumers.set(work.key, name, ordered.get(name, 0))

@@ -1,0 +1,21 @@
+"""What operations on a topic are handed whose layout the brokers own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scalable_topics_operator.operations.context import TopicContext
+from scalable_topics_operator.operations.native.protocols import ScalableBackend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeContext(TopicContext):
+    """One topic whose layout the brokers own (Native).
+
+    Args:
+        backend: the Pulsar cluster.
+        max_history: segments pruned by the brokers that the record keeps at most.
+    """
+
+    backend: ScalableBackend
+    max_history: int = 64

@@ -1,0 +1,70 @@
+"""Load on topics of Pulsar 5: the brokers split by the policy they were given, or the operator itself does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from dev.access import PulsarAccess
+from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.resources import TOPICS
+from tests.integration.operator.conftest import MakeOperator
+from tests.support.native_world import NativeWorld
+from tests.support.pulsar_view import PulsarView
+from tests.support.running_operator import FAST_FLAGS
+from tests.support.v5_client import V5Client
+from tests.support.world import NATIVE_CONNECTION
+from tests.support.world_making import make_world
+
+pytestmark = pytest.mark.native
+
+_FLAGS = (*FAST_FLAGS, "--auto-scale-enabled=true", "--auto-scale-interval-seconds=5")
+_KEYS = [f"key-{number}" for number in range(50)]
+# A few messages a second are load enough; nothing is merged meanwhile.
+_KNOBS = {
+    "maxSegments": 2,
+    "split": {"msgRateIn": 10, "cooldown": "1s"},
+    "merge": {"msgRateIn": 0, "bytesRateIn": 0, "msgRateOut": 0, "bytesRateOut": 0},
+}
+
+
+@pytest.fixture
+async def v5(native_pulsar: PulsarAccess, tmp_path: Path) -> AsyncIterator[V5Client]:
+    """Pulsar's V5 client."""
+    service, token = native_pulsar.service_url, native_pulsar.superuser_token_file
+    async with V5Client.connected(service, token, tmp_path) as client:
+        yield client
+
+
+@pytest.mark.parametrize("engine", ["Broker", "Operator"])
+async def test_a_busy_segment_is_split_by_whom_the_topic_says(
+    engine: str, own_operator: MakeOperator, kube: KubeClient, native_pulsar: PulsarAccess, v5: V5Client
+) -> None:
+    operator = await own_operator(_FLAGS)
+    operator.start()
+    async with PulsarView(native_pulsar.admin_url, native_pulsar.superuser_token) as view:
+        world = await make_world(
+            *(kube, view, native_pulsar, operator.namespace),
+            connection_name=NATIVE_CONNECTION,
+            load={"intervalSeconds": 5},
+        )
+        native = NativeWorld(world)
+        await native.make("busy", autoScale={**_KNOBS, "engine": engine})
+        producer = await v5.producer(native.name("busy"), "producer", _KEYS, total=1_000_000)
+        body = await world.until(
+            TOPICS,
+            "busy",
+            lambda body: body["status"]["segments"]["active"] == 2,
+            what="is split",
+            within_seconds=90,
+        )
+        await producer.stop()
+        split = body["status"]["actions"][1]
+        assert (split["kind"], split["parents"]) == ("Split", [0])
+        assert split["request"]["kind"] == ("Brokers" if engine == "Broker" else "AutoScale")
+        stored = await native.call("GET", "busy", "/autoScalePolicy")
+        assert stored.get("enabled", True) == (engine == "Broker"), "one controller at a time"
+        await native.until_same("busy")
+        await world.tidy_up()
