@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalable_topics.layout import LayoutError, PlannedSegment, SegmentLayout
+from scalable_topics.layout import CreatedBy, LayoutError, PlannedSegment, SegmentLayout
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.journal import (
     Action,
@@ -22,6 +22,7 @@ from scalable_topics_operator.operations.journal import (
 )
 from scalable_topics_operator.operations.migrated_from import MigratedFrom, Migration
 from scalable_topics_operator.operations.protocols import MessagePosition
+from scalable_topics_operator.operations.pruned_segment import PrunedSegment
 from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from scalable_topics_operator.operations.topic_state import (
@@ -76,6 +77,16 @@ operations = st.builds(
     positions=st.dictionaries(ids, st.builds(MessagePosition, ids, ids, st.integers(-1, 99)), max_size=2),
     migration=st.none() | st.builds(Migration, sources, st.booleans()),
 )
+pruned_segments = st.builds(
+    PrunedSegment,
+    segment_id=ids,
+    hash_range=hash_ranges(),
+    child_ids=st.lists(ids, max_size=3).map(tuple),
+    created_by=st.sampled_from(CreatedBy),
+    created_at_ms=ids,
+    sealed_at_ms=ids,
+    pruned_at_ms=ids,
+)
 actions = st.builds(
     Action,
     id=texts,
@@ -110,6 +121,7 @@ states = st.builds(
     incarnation=st.just("") | texts,
     clocks=st.builds(Clocks, st.none() | ids, st.none() | ids, st.none() | ids),
     migrated_from=st.none() | sources,
+    pruned=st.lists(pruned_segments, max_size=3).map(tuple),
 ).flatmap(lambda state: st.lists(tails, max_size=2).map(lambda last: _with_settled(state, last)))
 
 
