@@ -242,10 +242,13 @@ class ModelBroker:
             self._append(topic, _HANGING)
 
     def publish(self, name: str, message: str) -> None:
-        """Append a message; creates a missing topic where auto-creation is on."""
-        if name not in self.topics:
-            self._auto_create(name)
-        self.topic(name).messages.append(message)
+        """Append a message with the version of the topic's schema. That goes with the topic, so nothing is added once
+        somebody has deleted it, made again by a client or not (measured). Raises TopicMissing, BackendUnavailable.
+        """
+        topic = self.topic(name)
+        if not topic.schemas:
+            raise BackendUnavailable(f"publish {name}: there is no such version of its schema")
+        topic.messages.append(message)
 
     def create_subscription(self, name: str, subscription: str, *, latest: bool) -> None:
         """Make a durable cursor; creates a missing topic where auto-creation is on (measured)."""
