@@ -91,7 +91,7 @@ async def _recover(ctx: OperationContext, name: NameState, request: Request) -> 
     # A migration that never came to its seal, and whose journal is lost: the old topic is what it was.
     survey = await ctx.backend.survey(ctx.topic) if ctx.declared.migrates else None
     if survey is None:
-        await undo_migration(ctx)
+        await undo_migration(ctx, name.migrated_from)
         raise BackendUnavailable(f"{ctx.topic}: a migration that did not come to its seal was undone")
     await open_migration(ctx, survey, request, force=False, skipped_ids=ID_GAP)
 

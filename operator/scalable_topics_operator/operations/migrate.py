@@ -128,10 +128,19 @@ async def give_notice(ctx: OperationContext, migration: Migration) -> None:
         await ctx.clock.sleep(ctx.settings.notice_seconds)
 
 
-async def undo_migration(ctx: OperationContext) -> None:
-    """Leave the old topic as it was: nothing of it was sealed. Raises BackendError."""
+async def undo_migration(ctx: OperationContext, source: MigratedFrom) -> None:
+    """Leave the old topic as it was: nothing of it was sealed.
+
+    Nothing is done to one that bears the mark of a later migration: whoever calls an earlier one off was deposed, and
+    slept meanwhile (R8). Raises BackendError.
+
+    Args:
+        ctx: the topic.
+        source: what the migration that is undone has marked it with.
+    """
     name = await ctx.backend.read_name(ctx.topic)
-    if not why_lost(name, ctx.claim):
+    is_later = name.migrated_from is not None and name.migrated_from.at_ms > source.at_ms
+    if not is_later and not why_lost(name, ctx.claim):
         await ctx.backend.let_go(ctx.topic)
         await ctx.backend.delete_layout_topic(ctx.topic)
     ctx.published.message, ctx.published.behind = None, False
