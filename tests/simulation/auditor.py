@@ -106,9 +106,9 @@ class Auditor:
         self._journaled.clear()
         self.pruned.clear()
         self.losses += 2 if restored else 1
-        if (restored and self._was_told_late) or self._broker.was_ordinary:
-            # Whoever tells clients of a restored record reads the last message, which may be one that came late; and a
-            # migration that was called off leaves nothing behind that tells of its ids and announcements.
+        if restored and (self._was_told_late or self._broker.was_ordinary):
+            # Whoever tells clients of a restored record reads the last message, which may be one that came late, and of
+            # a migration that was called off none is left.
             self._newest.clear()
         if self.losses > 1 or self._broker.was_ordinary:
             self._made = {

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from scalable_topics.layout import layout_topic_name
 from scalable_topics_operator.operations.journal import Step
 from tests.simulation.faults import WHEN_QUIET, Call, Fault, FaultKind, NoFaults
 from tests.simulation.model_store import TopicObject
 from tests.simulation.run import Run, check_end
 from tests.simulation.scripts import INTENT
-from tests.simulation.world import World
+from tests.simulation.world import TOPIC, World
 
 
 class InTurn(NoFaults):
@@ -56,3 +57,40 @@ async def test_r8_whoever_was_deposed_undoes_no_later_migration() -> None:
     assert body.state.migrated_from is not None
     assert _verbs(run.world).count("let_go") == 1, "by the one that took over"
     check_end(run.world)
+
+
+async def _called_off() -> tuple[Run, TopicObject]:
+    """A migration that clients were told of and that was called off; its layout topic is gone."""
+    run, body = _declared(InTurn((_is("commit", Step.SEALING), Fault(FaultKind.CRASH_BEFORE))))
+    while not body.state.actions:
+        await run.settle_once(body)
+    run.world.listener.follow()
+    assert run.world.listener.kept is not None
+    assert layout_topic_name(TOPIC) not in run.world.broker.topics
+    return run, body
+
+
+async def test_r12_who_knows_a_migration_that_was_called_off_follows_the_next_one_of_a_lost_status() -> None:
+    """Nothing is left that tells what clients know."""
+    run, body = await _called_off()
+    run.world.wipe(body)
+    await run.settle()
+    assert body.state.layout is not None
+    await run.calm()
+    check_end(run.world)
+
+
+async def test_r12_who_knows_a_migration_that_was_called_off_follows_what_is_made_under_the_name() -> None:
+    """Somebody deletes the ordinary topic and wants a new one in its place."""
+    run, body = await _called_off()
+    world = run.world
+    for name in world.ordinary:
+        world.drop(name)
+    world.broker.partitioned.clear()
+    world.ordinary = []
+    body.intent = replace(body.intent, migrates=False)
+    await run.settle()
+    assert body.state.layout is not None
+    assert body.state.migrated_from is None
+    await run.calm()
+    check_end(world)

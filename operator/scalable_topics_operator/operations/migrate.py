@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from scalable_topics.layout import TopicName, incarnation_of, migrated_layout, planned_initial
+from scalable_topics.layout import TopicName, migrated_layout, planned_initial
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.claims import why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
@@ -46,8 +46,7 @@ async def open_migration(
     # A subscription that is being deleted does not survive the migration (R16).
     wanted = (frozenset(ctx.subscriptions) | frozenset(survey.backlogs)) - ctx.store.state.not_discovered
     operation = _operation(ctx, Migration(source, force), Step.CREATING, request, first_id, wanted)
-    incarnation = ctx.store.state.incarnation or incarnation_of(ctx.claim.resource_uid, 0)
-    await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=incarnation))
+    await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=ctx.new_incarnation()))
     ctx.opened_here.add(operation.id)
 
 
@@ -72,8 +71,7 @@ async def begin_again_sealed(
     """Journal a migration whose old topics are sealed and whose segments are gone, past its point of no return (R8)."""
     migration = Migration(source, force=True)
     operation = _operation(ctx, migration, Step.SEALING, request, first_child_id, ctx.subscriptions)
-    incarnation = incarnation_of(ctx.claim.resource_uid, ctx.clock.now_ms())
-    await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=incarnation))
+    await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=ctx.new_incarnation()))
     await ctx.report(
         "SegmentLost",
         f"{ctx.topic} was migrated, and the segments that took over are gone with what they held; they are made again",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scalable_topics.layout import CreatedBy, SegmentLayout, incarnation_of
+from scalable_topics.layout import CreatedBy, SegmentLayout
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.claims import why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
@@ -253,7 +253,7 @@ def _rebuilt_state(
         migrated_from=None if layout.is_synthetic else source,
         clocks=Clocks.of(layout.segments.values()),
         deleting=(),
-        incarnation=incarnation_of(ctx.claim.resource_uid, ctx.clock.now_ms()),
+        incarnation=ctx.new_incarnation(),
     )
 
 
