@@ -94,3 +94,18 @@ async def test_r12_who_knows_a_migration_that_was_called_off_follows_what_is_mad
     assert body.state.migrated_from is None
     await run.calm()
     check_end(world)
+
+
+async def test_r1_what_an_object_left_behind_that_was_taken_away_keeps_nobody_from_migrating() -> None:
+    """Somebody takes its finalizers away in the midst of its migration, and declares the topic anew (hazard A1-26048).
+    The segments that it made are no other installation's, which would have come first.
+    """
+    run, body = _declared(InTurn((_is("create_layout"), Fault(FaultKind.CRASH_BEFORE))))
+    await run.settle_once(body)
+    assert run.world.segment_topics()
+    body.gone = True
+    again = run.world.declare(body.intent)
+    await run.settle()
+    assert again.state.layout is not None
+    await run.calm()
+    check_end(run.world)

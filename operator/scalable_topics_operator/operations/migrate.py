@@ -223,7 +223,7 @@ async def _first_child_id(ctx: OperationContext, topics: int) -> int:
 
 
 async def _other_owner(ctx: OperationContext) -> Claim | None:
-    """Whose segments there are besides ours."""
+    """Which other installation's segments there are; what former objects of this one have left behind is nobody's."""
 
     async def owner(segment_topic: str) -> Claim | None:
         try:
@@ -234,4 +234,4 @@ async def _other_owner(ctx: OperationContext) -> Claim | None:
 
     found = await ctx.backend.list_segments(ctx.topic)
     owners = await concurrently(owner(segment.topic) for segment in found)
-    return next((one for one in owners if one is not None and one.resource_uid != ctx.claim.resource_uid), None)
+    return next((one for one in owners if one is not None and not one.shares_installation(ctx.claim)), None)
