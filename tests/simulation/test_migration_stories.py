@@ -8,6 +8,7 @@ from dataclasses import replace
 from scalable_topics.layout import layout_topic_name
 from scalable_topics_operator.operations.journal import Step
 from tests.simulation.faults import WHEN_QUIET, Call, Fault, FaultKind, NoFaults
+from tests.simulation.model_backend import OLD
 from tests.simulation.model_store import TopicObject
 from tests.simulation.run import Run, check_end
 from tests.simulation.scripts import INTENT
@@ -109,3 +110,45 @@ async def test_r1_what_an_object_left_behind_that_was_taken_away_keeps_nobody_fr
     assert again.state.layout is not None
     await run.calm()
     check_end(run.world)
+
+
+async def test_r11_segments_that_were_written_to_are_taken_back_though_the_seal_came_undone() -> None:
+    """Hazard A1-26680, and the claim was lost with the status: the topic looks like one that was never migrated."""
+    run, body = _declared(NoFaults())
+    world = run.world
+    await run.settle()
+    layout = body.state.layout
+    assert layout is not None
+    assert any(world.topic_of(segment).entries for segment in layout.active)
+    for name in world.ordinary:
+        world.broker.reopen(name)
+    shared = world.broker.partitioned[TOPIC.persistent]
+    shared.claim = shared.migrated_from = None
+    world.wipe(body)
+    run.restart()
+    await run.settle()
+    assert body.state.layout is not None
+    assert body.state.layout.segments.keys() == layout.segments.keys()
+    await run.calm()
+    check_end(world)
+
+
+async def test_r11_segments_of_a_migration_that_was_called_off_are_not_taken_back_whoever_wrote_to_them() -> None:
+    """The status tells of it: it would seal what clients are attached to who do not know scalable topics."""
+
+    class Intruder(NoFaults):
+        """Somebody who does not know scalable topics comes in the midst of it, and writes to a segment by its name."""
+
+        def at(self, call: Call) -> Fault | None:
+            if call.verb == "legacy_clients" and not world.broker.topics[world.ordinary[0]].producers & {OLD}:
+                world.broker.attach(world.ordinary[0], OLD)
+                world.broker.produce(world.segment_topics()[0].name)
+            return None
+
+    run, body = _declared(Intruder())
+    world = run.world
+    await run.settle()
+    assert [topic.backlog("declared") for topic in world.segment_topics()] == [1]
+    assert len(body.state.actions) == 1
+    assert body.standing.startswith("MigrationRefused: 1 connections of clients that do not know scalable topics")
+    assert not any(world.broker.topics[name].terminated for name in world.ordinary)
