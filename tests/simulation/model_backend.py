@@ -136,18 +136,7 @@ class ModelBackend:
             await self._seal_claim(topic, claim)
 
     async def delete_claim(self, topic: TopicName, *, force: bool = False) -> None:
-        shared = self._broker.partitioned.get(topic.persistent)
-        if shared is None:
-            await self._delete(topic.persistent, force=force)
-            return
-
-        def delete() -> None:
-            for name in legacy_topics(topic, shared.count):
-                if name in self._broker.topics:
-                    self._broker.delete(name, force=force)
-            self._broker.partitioned.pop(topic.persistent, None)
-
-        await self._write("delete", topic.persistent, delete)
+        await self._delete(topic.persistent, force=force)
 
     async def topic_properties(self, topic: TopicName) -> Mapping[str, str]:
         return await self._read("properties", topic.persistent, lambda: self._broker.named(topic.persistent).properties)

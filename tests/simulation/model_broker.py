@@ -185,7 +185,14 @@ class ModelBroker:
         del topic.entries[:first], topic.times_ms[:first], topic.senders[:first]
 
     def delete(self, name: str, *, force: bool) -> None:
-        """Delete a topic. Raises ClientsAttached unless `force`, TopicMissing."""
+        """Delete a topic, with its partitions if it has some. Raises ClientsAttached unless `force`, TopicMissing."""
+        shared = self.partitioned.get(name)
+        if shared is not None:
+            partitions = (f"{name}-partition-{number}" for number in range(shared.count))
+            for one in [one for one in partitions if one in self.topics]:
+                self.delete(one, force=force)
+            del self.partitioned[name]
+            return
         topic = self.topic(name)
         clients = len(topic.producers) + sum(cursor.consumers for cursor in topic.cursors.values())
         if clients and not force:
