@@ -25,6 +25,7 @@ from scalable_topics_operator.operations.layout_message import (
     layout_message,
     message_order,
 )
+from scalable_topics_operator.operations.protocols import SegmentRecord
 from scalable_topics_operator.operations.topic_state import TopicState
 from tests.simulation.faults import Call
 from tests.simulation.model_broker import ModelBroker, ModelTopic
@@ -60,6 +61,7 @@ class Auditor:
         dropped: topics deleted behind the operator's back, and at which call.
         losses: how often a status was lost.
         late: what happens now is a request that was long under way.
+        sent_at: the number of the call that it is, if it was under way for long.
         deposed: another process took over from one that was at work.
         pruned: topics of the segments that left the layout.
         first: the first violation, which its own process may have swallowed.
@@ -85,9 +87,11 @@ class Auditor:
         self._was_told_late = False
         self._journaled: dict[tuple[str, int], str] = {}
         self._made: dict[int, tuple[HashRange, str]] = {}
+        self._forgotten: dict[tuple[int, str], int] = {}
         self.dropped: dict[str, int] = {}
         self.losses = 0
         self.late = False
+        self.sent_at: int | None = None
         self.deposed = False
         self.pruned: set[str] = set()
         self.first: Violation | None = None
@@ -96,26 +100,30 @@ class Auditor:
         """A topic was deleted for good: its name and ids are free again."""
         self._journaled.clear()
         self._made.clear()
+        self._forgotten.clear()
         self.pruned.clear()
 
     def status_lost(self, *, restored: bool = False) -> None:
         """What only the status knew is forgotten: reserved ids, and used ones of which no topic tells any more.
 
-        A first loss is bridged by the ids that a rebuilt layout skips; a restored status gives some out again.
+        A first loss is bridged by the ids that a rebuilt layout skips; a restored status gives some out again, and so
+        does a migration that is begun anew, where one that was called off has left nothing behind.
         """
+        journaled = {segment_id: operation for (_, segment_id), operation in self._journaled.items()}
         self._journaled.clear()
         self.pruned.clear()
         self.losses += 2 if restored else 1
-        if (restored and self._was_told_late) or self._broker.was_ordinary:
-            # Whoever tells clients of a restored record reads the last message, which may be one that came late; and a
-            # migration that was called off leaves nothing behind that tells of its ids and announcements.
+        if restored and (self._was_told_late or self._broker.was_ordinary):
+            # Whoever tells clients of a restored record reads the last message, which may be one that came late, and of
+            # a migration that was called off none is left.
             self._newest.clear()
-        if self.losses > 1 or self._broker.was_ordinary:
-            self._made = {
-                segment_id: made
-                for segment_id, made in self._made.items()
-                if any(topic.record and topic.record.segment_id == segment_id for topic in self._broker.topics.values())
-            }
+        if self.losses > 1 or (self._broker.was_ordinary and not self._is_claimed()):
+            told = {topic.record.segment_id for topic in self._broker.topics.values() if topic.record}
+            untold = {segment_id: made[1] for segment_id, made in self._made.items() if segment_id not in told}
+            self._made = {segment_id: made for segment_id, made in self._made.items() if segment_id in told}
+            # A process that was deposed may act on for any of its operations, and take away what told of them.
+            forgotten = {**untold, **(journaled if self.deposed else {})}
+            self._forgotten |= dict.fromkeys(forgotten.items(), len(self._calls))
 
     # Topics
 
@@ -125,10 +133,14 @@ class Auditor:
         if record is None or (self.dropped and (self.losses or len(self._objects) > 1)):
             # Of what was deleted behind the operator's back nothing tells once the status is lost too.
             return
-        made = self._made.setdefault(record.segment_id, (record.hash_range, record.operation_id))
+        segment_id, now = record.segment_id, (record.hash_range, record.operation_id)
+        made = self._made.setdefault(segment_id, now)
         repaired = record.operation_id.startswith("repair-") and made[0] == record.hash_range
-        if made != (record.hash_range, record.operation_id) and not repaired:
-            self._fail(f"R9: id {record.segment_id} was {made} and is made again as {topic.name} {record.operation_id}")
+        if any((segment_id, operation) in self._forgotten for _, operation in (made, now)):
+            # Nobody could know that the id was in use.
+            self._made[segment_id] = now
+        elif made != now and not repaired:
+            self._fail(f"R9: id {segment_id} was {made} and is made again as {topic.name} {record.operation_id}")
 
     def deleted(self, topic: ModelTopic) -> None:
         """Nothing that counts is ever deleted: no live segment, no unread entry (R8, R9, R19)."""
@@ -138,6 +150,11 @@ class Auditor:
             return
         bodies = [body for body in self._objects if not body.gone and body.topic == parsed[0]]
         if any(self._deletes_its_own(body) for body in bodies):
+            return
+        if self._is_of_a_forgotten_life(topic.record):
+            # Two disasters at once: what alone told of the id was lost while a request for its former segment was under
+            # way, and no broker can tell this one from that. To whoever looks, somebody has deleted it.
+            self.dropped[topic.name] = len(self._calls) - 1
             return
         for state in [body.state for body in bodies]:
             layout, operation = state.layout, state.operation
@@ -382,6 +399,19 @@ class Auditor:
         operation, claimed = body.state.operation, self._broker.topics.get(body.topic.persistent)
         owner = claimed.claim.resource_uid if claimed is not None and claimed.claim is not None else body.uid
         return operation is not None and operation.kind is OperationKind.DELETE and owner == body.uid
+
+    def _is_of_a_forgotten_life(self, record: SegmentRecord) -> bool:
+        """Whether the request that comes late was sent for another segment of that id, of which a lost status told."""
+        return self.sent_at is not None and any(
+            self.sent_at < lost_at
+            for (segment_id, operation), lost_at in self._forgotten.items()
+            if segment_id == record.segment_id and operation != record.operation_id
+        )
+
+    def _is_claimed(self) -> bool:
+        names = {body.topic.persistent for body in self._objects}
+        found = [self._broker.partitioned.get(name) or self._broker.topics.get(name) for name in names]
+        return any(one is not None and one.claim is not None for one in found)
 
     def _existing(self, body: TopicObject, segments: Iterable[Segment]) -> list[ModelTopic]:
         names = (self._topic_of(body.topic, segment) for segment in segments)

@@ -29,6 +29,9 @@ class Surroundings(Protocol):
     def postpone(self, call: Call, effect: Effect, after: int) -> None:
         """Let a call take effect that many calls later, when all is quiet, or at the end."""
 
+    def belated(self, call: Call, effect: Callable[[], T]) -> T:
+        """Let a call take effect now that was under way for long."""
+
     def depose(self, line: Line) -> None:
         """Let another process take over from the one of a line."""
 
@@ -67,7 +70,7 @@ class Line:
         self._around.note(f"{self._name} {call} !! {fault}")
         if fault.kind is FaultKind.DEPOSED:
             await self._sleep_on(call, fault.amount)
-            return effect()
+            return self._around.belated(call, effect)
         return self._faulty(call, fault, effect)
 
     def end(self) -> None:

@@ -13,7 +13,13 @@ from scalable_topics.layout import (
     legacy_topics,
     parse_classic_segment_name,
 )
-from scalable_topics_operator.operations.errors import BackendUnavailable, NameTaken, TopicMissing, Unsupported
+from scalable_topics_operator.operations.errors import (
+    BackendError,
+    BackendUnavailable,
+    NameTaken,
+    TopicMissing,
+    Unsupported,
+)
 from scalable_topics_operator.operations.legacy_survey import (
     UNKNOWN,
     LegacyClient,
@@ -29,6 +35,7 @@ from scalable_topics_operator.operations.protocols import (
     MessagePosition,
     NameState,
     Position,
+    SchemaVersion,
     SegmentLook,
     SegmentRecord,
     SegmentSetup,
@@ -129,18 +136,7 @@ class ModelBackend:
             await self._seal_claim(topic, claim)
 
     async def delete_claim(self, topic: TopicName, *, force: bool = False) -> None:
-        shared = self._broker.partitioned.get(topic.persistent)
-        if shared is None:
-            await self._delete(topic.persistent, force=force)
-            return
-
-        def delete() -> None:
-            for name in legacy_topics(topic, shared.count):
-                if name in self._broker.topics:
-                    self._broker.delete(name, force=force)
-            self._broker.partitioned.pop(topic.persistent, None)
-
-        await self._write("delete", topic.persistent, delete)
+        await self._delete(topic.persistent, force=force)
 
     async def topic_properties(self, topic: TopicName) -> Mapping[str, str]:
         return await self._read("properties", topic.persistent, lambda: self._broker.named(topic.persistent).properties)
@@ -225,16 +221,26 @@ class ModelBackend:
     # The layout topic
 
     async def publish_layout(self, topic: TopicName, message: str) -> None:
+        try:
+            await self._publish(topic, message)
+        except TopicMissing:
+            await self._publish(topic, message)
+
+    async def _publish(self, topic: TopicName, message: str) -> None:
         name = layout_topic_name(topic)
         await self.make_layout_topic(topic)
-        await self._write("publish", name, lambda: self._broker.publish(name, message))
+        try:
+            await self._write("publish", name, lambda: self._broker.publish(name, message))
+        except BackendError:
+            self._layouts_made.discard(name)
+            raise
 
     async def make_layout_topic(self, topic: TopicName) -> bool:
         name = layout_topic_name(topic)
         if name in self._layouts_made:
             return False
         created = await self._write("create_layout", name, lambda: self._broker.create(name))
-        await self._write("protect_layout", name, lambda: self._protect(name))
+        await self._write("protect_layout", name, lambda: self._set_up_layout(name))
         self._layouts_made.add(name)
         return created
 
@@ -263,8 +269,9 @@ class ModelBackend:
             producer, sequence_id = await self._read("entry", segment_topic, lambda at=number: senders[at])  # type: ignore[misc]
             yield TailEntry(producer, sequence_id)
 
-    def _protect(self, name: str) -> None:
-        self._broker.topic(name).protected = True
+    def _set_up_layout(self, name: str) -> None:
+        """Its protection, its retention and, last, its schema, without which nothing can be published."""
+        self._broker.topic(name).schemas = (SchemaVersion("STRING", ""),)
 
     # Segments
 

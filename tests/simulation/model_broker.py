@@ -185,7 +185,14 @@ class ModelBroker:
         del topic.entries[:first], topic.times_ms[:first], topic.senders[:first]
 
     def delete(self, name: str, *, force: bool) -> None:
-        """Delete a topic. Raises ClientsAttached unless `force`, TopicMissing."""
+        """Delete a topic, with its partitions if it has some. Raises ClientsAttached unless `force`, TopicMissing."""
+        shared = self.partitioned.get(name)
+        if shared is not None:
+            partitions = (f"{name}-partition-{number}" for number in range(shared.count))
+            for one in [one for one in partitions if one in self.topics]:
+                self.delete(one, force=force)
+            del self.partitioned[name]
+            return
         topic = self.topic(name)
         clients = len(topic.producers) + sum(cursor.consumers for cursor in topic.cursors.values())
         if clients and not force:
@@ -242,10 +249,13 @@ class ModelBroker:
             self._append(topic, _HANGING)
 
     def publish(self, name: str, message: str) -> None:
-        """Append a message; creates a missing topic where auto-creation is on."""
-        if name not in self.topics:
-            self._auto_create(name)
-        self.topic(name).messages.append(message)
+        """Append a message with the version of the topic's schema. That goes with the topic, so nothing is added once
+        somebody has deleted it, made again by a client or not (measured). Raises TopicMissing, BackendUnavailable.
+        """
+        topic = self.topic(name)
+        if not topic.schemas:
+            raise BackendUnavailable(f"publish {name}: there is no such version of its schema")
+        topic.messages.append(message)
 
     def create_subscription(self, name: str, subscription: str, *, latest: bool) -> None:
         """Make a durable cursor; creates a missing topic where auto-creation is on (measured)."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from scalable_topics.layout import Segment, SegmentLayout, TopicName, classic_segment_name, parse_classic_segment_name
 from scalable_topics_operator.cluster.kube_errors import KubeError
@@ -24,6 +24,7 @@ from tests.simulation.model_broker import ModelBroker, ModelTopic
 from tests.simulation.model_clock import ModelClock
 from tests.simulation.model_store import SegmentOperation, TopicObject
 
+T = TypeVar("T")
 TOPIC = TopicName("tenant", "space", "orders")
 HOME = "installation-1"
 SUBSCRIBED = "appears"
@@ -339,6 +340,14 @@ class World:
             self._land(late)
         return bool(landing)
 
+    def belated(self, call: Call, effect: Callable[[], T]) -> T:
+        """Let a call take effect now that was under way for long."""
+        self.auditor.sent_at = call.index
+        try:
+            return effect()
+        finally:
+            self.auditor.sent_at = None
+
     def depose(self, line: Line) -> None:
         """Let another process take over from the one of a line."""
         self._deposed_lines.append(line)
@@ -394,7 +403,7 @@ class World:
         self.note(f"   … {late.call} takes effect now")
         self.auditor.late = True
         try:
-            late.effect()
+            self.belated(late.call, late.effect)
         except (BackendError, KubeError, StaleStatus) as error:
             self.note(f"   … and is refused: {error}")
         finally:

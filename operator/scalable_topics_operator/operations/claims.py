@@ -57,10 +57,7 @@ def judge_name(name: NameState, mine: Claim, *, owner_alive: bool, adopt: bool, 
             "BackendMismatch",
             f"the topic was created with backend {claim.backend} and keeps it; the connection now gives {mine.backend}",
         )
-    same_installation = (claim.installation_id, claim.kubernetes_uid) == (
-        mine.installation_id,
-        mine.kubernetes_uid,
-    )
+    same_installation = claim.shares_installation(mine)
     if same_installation and claim.resource_uid == mine.resource_uid:
         return Judgement(Verdict.OURS)
     if same_installation and (claim.released or not owner_alive):
@@ -91,7 +88,7 @@ def why_lost(name: NameState, mine: Claim) -> str:
     claim = name.claim
     if claim is None or claim.resource_uid == mine.resource_uid:
         return ""
-    if claim.released and (claim.installation_id, claim.kubernetes_uid) == (mine.installation_id, mine.kubernetes_uid):
+    if claim.released and claim.shares_installation(mine):
         return ""
     return (
         f"the topic was taken over by ScalableTopic {claim.resource_namespace}/{claim.resource_name} of Kubernetes "

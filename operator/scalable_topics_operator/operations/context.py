@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
-from scalable_topics.layout import TopicName
+from scalable_topics.layout import TopicName, incarnation_of, parse_incarnation
 from scalable_topics_operator.operations.errors import BackendRefused
 from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.protocols import Claim, Readers, TopicBackend
@@ -263,6 +263,16 @@ class TopicContext:
         recorded = self.store.state.subscriptions
         kept = {name: DeclaredSubscription(entry.latest) for name, entry in recorded.items() if entry.is_kept}
         return {**kept, **self.declared.subscriptions}
+
+    def new_incarnation(self) -> str:
+        """For a layout that does not follow from one that clients know: above all that they may know (R12).
+
+        They may know more than the status and the layout topic tell: a migration that is called off leaves none behind,
+        and a status may be lost.
+        """
+        known = self.store.state.incarnation
+        above = parse_incarnation(known)[1] + 1 if known else 0
+        return incarnation_of(self.claim.resource_uid, max(self.clock.now_ms(), above))
 
     def timestamp(self) -> str:
         """Now, as RFC 3339 with seconds."""

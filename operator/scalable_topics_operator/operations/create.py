@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from scalable_topics.layout import Segment, SegmentLayout, incarnation_of, planned_initial
+from scalable_topics.layout import Segment, SegmentLayout, planned_initial
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.claims import Judgement, Verdict
 from scalable_topics_operator.operations.context import OperationContext
@@ -91,7 +91,7 @@ async def _recover(ctx: OperationContext, name: NameState, request: Request) -> 
     # A migration that never came to its seal, and whose journal is lost: the old topic is what it was.
     survey = await ctx.backend.survey(ctx.topic) if ctx.declared.migrates else None
     if survey is None:
-        await undo_migration(ctx)
+        await undo_migration(ctx, name.migrated_from)
         raise BackendUnavailable(f"{ctx.topic}: a migration that did not come to its seal was undone")
     await open_migration(ctx, survey, request, force=False, skipped_ids=ID_GAP)
 
@@ -124,7 +124,7 @@ async def _create(ctx: OperationContext, request: Request) -> None:
             for child in operation.children
         },
     )
-    await _commit_created(ctx, layout, operation, incarnation=incarnation_of(ctx.claim.resource_uid, 0))
+    await _commit_created(ctx, layout, operation)
 
 
 async def _journal_creation(ctx: OperationContext, request: Request, *, first_id: int = 0) -> Operation:
@@ -148,9 +148,7 @@ async def _journal_creation(ctx: OperationContext, request: Request, *, first_id
     return operation
 
 
-async def _commit_created(
-    ctx: OperationContext, layout: SegmentLayout, operation: Operation, *, incarnation: str
-) -> None:
+async def _commit_created(ctx: OperationContext, layout: SegmentLayout, operation: Operation) -> None:
     action = Action(
         id=operation.id,
         kind=OperationKind.CREATE.value,
@@ -174,7 +172,7 @@ async def _commit_created(
         ctx.store.state,
         layout=layout,
         subscriptions=subscriptions,
-        incarnation=incarnation,
+        incarnation=ctx.new_incarnation(),
         clocks=Clocks.of(layout.segments.values()),
     )
     await ctx.store.commit(state.finished(action))

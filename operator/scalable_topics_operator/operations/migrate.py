@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from scalable_topics.layout import TopicName, incarnation_of, migrated_layout, planned_initial
+from scalable_topics.layout import TopicName, migrated_layout, planned_initial
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.claims import why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
@@ -46,8 +46,7 @@ async def open_migration(
     # A subscription that is being deleted does not survive the migration (R16).
     wanted = (frozenset(ctx.subscriptions) | frozenset(survey.backlogs)) - ctx.store.state.not_discovered
     operation = _operation(ctx, Migration(source, force), Step.CREATING, request, first_id, wanted)
-    incarnation = ctx.store.state.incarnation or incarnation_of(ctx.claim.resource_uid, 0)
-    await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=incarnation))
+    await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=ctx.new_incarnation()))
     ctx.opened_here.add(operation.id)
 
 
@@ -72,8 +71,7 @@ async def begin_again_sealed(
     """Journal a migration whose old topics are sealed and whose segments are gone, past its point of no return (R8)."""
     migration = Migration(source, force=True)
     operation = _operation(ctx, migration, Step.SEALING, request, first_child_id, ctx.subscriptions)
-    incarnation = incarnation_of(ctx.claim.resource_uid, ctx.clock.now_ms())
-    await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=incarnation))
+    await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=ctx.new_incarnation()))
     await ctx.report(
         "SegmentLost",
         f"{ctx.topic} was migrated, and the segments that took over are gone with what they held; they are made again",
@@ -128,10 +126,19 @@ async def give_notice(ctx: OperationContext, migration: Migration) -> None:
         await ctx.clock.sleep(ctx.settings.notice_seconds)
 
 
-async def undo_migration(ctx: OperationContext) -> None:
-    """Leave the old topic as it was: nothing of it was sealed. Raises BackendError."""
+async def undo_migration(ctx: OperationContext, source: MigratedFrom) -> None:
+    """Leave the old topic as it was: nothing of it was sealed.
+
+    Nothing is done to one that bears the mark of a later migration: whoever calls an earlier one off was deposed, and
+    slept meanwhile (R8). Raises BackendError.
+
+    Args:
+        ctx: the topic.
+        source: what the migration that is undone has marked it with.
+    """
     name = await ctx.backend.read_name(ctx.topic)
-    if not why_lost(name, ctx.claim):
+    is_later = name.migrated_from is not None and name.migrated_from.at_ms > source.at_ms
+    if not is_later and not why_lost(name, ctx.claim):
         await ctx.backend.let_go(ctx.topic)
         await ctx.backend.delete_layout_topic(ctx.topic)
     ctx.published.message, ctx.published.behind = None, False
@@ -216,7 +223,7 @@ async def _first_child_id(ctx: OperationContext, topics: int) -> int:
 
 
 async def _other_owner(ctx: OperationContext) -> Claim | None:
-    """Whose segments there are besides ours."""
+    """Which other installation's segments there are; what former objects of this one have left behind is nobody's."""
 
     async def owner(segment_topic: str) -> Claim | None:
         try:
@@ -227,4 +234,4 @@ async def _other_owner(ctx: OperationContext) -> Claim | None:
 
     found = await ctx.backend.list_segments(ctx.topic)
     owners = await concurrently(owner(segment.topic) for segment in found)
-    return next((one for one in owners if one is not None and one.resource_uid != ctx.claim.resource_uid), None)
+    return next((one for one in owners if one is not None and not one.shares_installation(ctx.claim)), None)

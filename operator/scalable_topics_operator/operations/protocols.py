@@ -38,6 +38,10 @@ class Claim:
     backend: str
     released: bool = False
 
+    def shares_installation(self, other: Claim) -> bool:
+        """Whether both are of one operator installation, in one Kubernetes cluster."""
+        return (self.installation_id, self.kubernetes_uid) == (other.installation_id, other.kubernetes_uid)
+
 
 @dataclass(frozen=True, slots=True)
 class NameState:

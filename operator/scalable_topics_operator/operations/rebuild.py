@@ -100,10 +100,10 @@ class _Reading:
 def rebuild(witnesses: Sequence[Witness]) -> Rebuilt:
     """Rebuild a layout.
 
-    Children count if all their parents are sealed (or were pruned), or if they were used: then a seal came
-    undone. With some parents sealed the last operation is to be finished; with none it is rolled back. Of segments
-    that cover the same hashes the newest is active. Of two sets of children of the same parents the one with
-    the higher ids wins if the other is empty.
+    Children count if all their parents are sealed (or were pruned), or if they were used: then a seal came undone. With
+    some parents sealed the last operation is to be finished, if all that it made is there; with none it is rolled back.
+    Of segments that cover the same hashes the newest is active. Of two sets of children of the same parents the one
+    with the higher ids wins if the other is empty.
     """
     by_id = {witness.record.segment_id: witness for witness in witnesses}
     if not by_id:
@@ -182,10 +182,17 @@ def _sort_group(reading: _Reading, group: tuple[Witness, ...]) -> None:
     sealed = [parent for parent in known if reading.witnesses[parent].terminated]
     if len(sealed) == len(known) or _was_used(reading, group):
         reading.counted.update(w.record.segment_id for w in group)
-    elif sealed:
+    elif sealed and all(_cover(group, reading.witnesses[parent]) for parent in known):
         reading.unfinished.append(group)
     else:
         reading.discarded.extend(w.topic for w in group)
+
+
+def _cover(children: tuple[Witness, ...], parent: Witness) -> bool:
+    """Whether segments take over all hashes of a parent: of the several that a migration makes some may be gone."""
+    whole = parent.record.hash_range
+    parts = (child.record.hash_range for child in children if child.record.hash_range.overlaps(whole))
+    return sum(min(part.end, whole.end) - max(part.start, whole.start) + 1 for part in parts) == whole.size
 
 
 def _was_used(reading: _Reading, group: tuple[Witness, ...]) -> bool:

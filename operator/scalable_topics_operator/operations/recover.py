@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scalable_topics.layout import CreatedBy, SegmentLayout, incarnation_of
+from scalable_topics.layout import CreatedBy, SegmentLayout
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.claims import why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
@@ -16,7 +16,14 @@ from scalable_topics_operator.operations.errors import (
     NameRefused,
     TopicMissing,
 )
-from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Step, operation_segments
+from scalable_topics_operator.operations.journal import (
+    Operation,
+    OperationKind,
+    Request,
+    Result,
+    Step,
+    operation_segments,
+)
 from scalable_topics_operator.operations.migrate import (
     begin_again_sealed,
 )
@@ -69,12 +76,17 @@ async def _recover_migrated(ctx: OperationContext, name: NameState, request: Req
     ours = [
         one
         for one in witnesses
-        if one.record.created_by == CreatedBy.MIGRATE.value
-        and (one.record.claim.installation_id, one.record.claim.kubernetes_uid)
-        == (ctx.claim.installation_id, ctx.claim.kubernetes_uid)
+        if one.record.created_by == CreatedBy.MIGRATE.value and one.record.claim.shares_installation(ctx.claim)
     ]
+    if not ours:
+        return False
     source = MigratedFrom(name.partitions, ctx.clock.now_ms())
-    if not ours or not any(one.terminated for one in await _legacy_witnesses(ctx, source)):
+    is_sealed = any(one.terminated for one in await _legacy_witnesses(ctx, source))
+    ended = [action for action in ctx.store.state.actions if action.result is not Result.SUCCEEDED]
+    called_off = {child for action in ended for child in action.children}
+    # Clients were told of what was written to: then the seals have come undone.
+    was_told = any((one.entries or one.terminated) and one.record.segment_id not in called_off for one in ours)
+    if not is_sealed and not was_told:
         return False
     await ctx.backend.take_over(ctx.topic, ctx.claim, source)
     return await rebuild_from_segments(ctx, replace(name, claim=ctx.claim, migrated_from=source), request)
@@ -154,7 +166,7 @@ async def recover_unclaimed(ctx: OperationContext, request: Request) -> bool:
     if not any(witness.entries for witness in witnesses) or _is_creating(ctx.store.state.operation, witnesses):
         return False
     owner = max(witnesses, key=lambda witness: witness.record.segment_id).record.claim
-    if (owner.installation_id, owner.kubernetes_uid) != (ctx.claim.installation_id, ctx.claim.kubernetes_uid):
+    if not owner.shares_installation(ctx.claim):
         raise NameRefused(
             "ClaimedElsewhere",
             f"segments of ScalableTopic {owner.resource_namespace}/{owner.resource_name} of another operator "
@@ -253,7 +265,7 @@ def _rebuilt_state(
         migrated_from=None if layout.is_synthetic else source,
         clocks=Clocks.of(layout.segments.values()),
         deleting=(),
-        incarnation=incarnation_of(ctx.claim.resource_uid, ctx.clock.now_ms()),
+        incarnation=ctx.new_incarnation(),
     )
 
 

@@ -308,7 +308,7 @@ async def _roll_back(ctx: OperationContext, operation: Operation) -> None:
             await publish(ctx)
     await concurrently(_delete_child(ctx, operation, child) for child in operation.children)
     if operation.migration is not None:
-        await undo_migration(ctx)
+        await undo_migration(ctx, operation.migration.source)
     result = operation.result or Result.ROLLED_BACK
     action = operation.ended(result, at=ctx.timestamp(), epoch=_layout(ctx).epoch, message=operation.message)
     await ctx.store.commit(ctx.store.state.finished(action))

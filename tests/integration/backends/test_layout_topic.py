@@ -10,6 +10,7 @@ import pytest
 from scalable_topics.layout import SegmentLayout, TopicName, layout_topic_name
 from scalable_topics_operator.backends.admin import PulsarAdmin
 from scalable_topics_operator.backends.classic import ClassicBackend
+from scalable_topics_operator.operations.errors import BackendUnavailable
 from scalable_topics_operator.operations.layout_message import layout_message
 from scalable_topics_operator.operations.protocols import SegmentSetup, TailEntry
 from scalable_topics_operator.operations.topic_state import TopicState
@@ -85,6 +86,25 @@ async def test_r20_it_is_deleted_under_its_readers_and_made_again_whole(
     assert await backend.published_layout(topic) == '{"again":1}'
     retention = await plain.get(f"{layout_topic_name(topic).replace('://', '/')}/retention")
     assert retention["retentionTimeInMinutes"] == -1
+
+
+@pytest.mark.parametrize("made_again", [False, True], ids=["gone", "made by a client"])
+async def test_r20_what_is_published_to_one_that_somebody_deleted_is_published_to_a_whole_one(
+    backend: ClassicBackend, plain: PlainHttp, topic: TopicName, made_again: bool
+) -> None:
+    """Publishing never makes it, unprotected; the models of the simulation refuse the same."""
+    path = layout_topic_name(topic).replace("://", "/")
+    await backend.publish_layout(topic, '{"epoch":0}')
+    await plain.do("DELETE", f"{path}?force=true")
+    if made_again:
+        await plain.do("PUT", path)
+        with pytest.raises(BackendUnavailable):
+            await backend.publish_layout(topic, '{"epoch":1}')
+        assert await backend.published_layout(topic) is None
+    await backend.publish_layout(topic, '{"epoch":1}')
+    assert await backend.published_layout(topic) == '{"epoch":1}'
+    assert (await plain.get(f"{path}/retention"))["retentionTimeInMinutes"] == -1
+    assert (await plain.get(f"{path}/inactiveTopicPolicies"))["deleteWhileInactive"] is False
 
 
 async def test_r20_the_message_of_the_largest_layout_fits(backend: ClassicBackend, topic: TopicName) -> None:

@@ -18,17 +18,19 @@ from scalable_topics.layout import (
     SegmentState,
     classic_segment_name,
 )
+from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.protocols import Position
 from scalable_topics_operator.operations.rebuild import (
     ID_GAP,
     UnfinishedSeal,
     Witness,
+    legacy_record,
     next_unused_id,
     outdated,
     rebuild,
 )
 from tests.unit.layout.strategies import changes, unhurried
-from tests.unit.operations.builders import MADE_AT_MS, TOPIC, record_of, witness
+from tests.unit.operations.builders import CLAIM, MADE_AT_MS, TOPIC, record_of, witness
 
 
 @dataclass
@@ -220,6 +222,41 @@ def test_r11_a_half_sealed_operation_is_to_be_finished() -> None:
     )
     change = SegmentChange(CreatedBy.MERGE, rebuilt.unfinished.parents, rebuilt.unfinished.children)
     assert rebuilt.layout.apply(change, now_ms=1).active[0].segment_id == 2
+
+
+def _half_sealed_migration(*made: Witness) -> list[Witness]:
+    """Of two partitions one is sealed, and these are their children."""
+    source = MigratedFrom(2, MADE_AT_MS)
+    partitions = [
+        Witness(legacy_record(number, source, CLAIM), topic, number == 0, Position(number, 4), 5, is_legacy=True)
+        for number, topic in enumerate(source.topics(TOPIC))
+    ]
+    return [*partitions, *made]
+
+
+def test_r11_a_half_sealed_migration_is_to_be_finished() -> None:
+    children = [
+        witness(number, part, operation="migrate", siblings=(2, 3), parents=(0, 1))
+        for number, part in ((2, "0000-7fff"), (3, "8000-ffff"))
+    ]
+    rebuilt = rebuild(_half_sealed_migration(*children))
+    assert rebuilt.unfinished is not None
+    assert [child.segment_id for child in rebuilt.unfinished.children] == [2, 3]
+
+
+@pytest.mark.parametrize("repaired", [False, True])
+def test_r11_a_half_sealed_migration_that_lacks_a_segment_is_not_finished_with_those_there_are(repaired: bool) -> None:
+    """Somebody deleted one of its segments as the status was lost; maybe drift repair made one again. None of them was
+    written to, and the old topics get others.
+    """
+    operation, siblings = ("repair-3", (3,)) if repaired else ("migrate", (2, 3))
+    child = witness(3, "8000-ffff", operation=operation, siblings=siblings, parents=(0, 1))
+    rebuilt = rebuild(_half_sealed_migration(child))
+    assert rebuilt.unfinished is None
+    assert rebuilt.discard == (child.topic,)
+    assert rebuilt.layout is not None
+    assert rebuilt.layout.is_synthetic
+    assert rebuilt.layout.next_segment_id > 3, "its ids are not given out again (R9)"
 
 
 def test_r11_of_two_sets_of_children_the_later_wins_if_the_other_is_empty() -> None:

@@ -7,7 +7,7 @@ from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicy
 from scalable_topics_operator.backends.classic.protection import Protection
 from scalable_topics_operator.backends.classic.settling import Settling
-from scalable_topics_operator.operations.errors import BackendError
+from scalable_topics_operator.operations.errors import BackendError, TopicMissing
 
 # For ever, but little: the latest message is all that clients ever read.
 _RETENTION = {"retentionTimeInMinutes": -1, "retentionSizeInMB": 10}
@@ -33,14 +33,11 @@ class LayoutTopic:
     async def publish(self, topic: TopicName, message: str) -> None:
         """Append a message, making the topic first if it is not known to be there."""
         name = layout_topic_name(topic)
-        if name not in self._made:
-            await self._make(name)
         try:
-            await self._admin.messages.publish(name, message, self._made[name])
-        except BackendError:
-            # Somebody may have deleted the topic, and with it the schema: made sure of before the next attempt.
-            self._made.pop(name, None)
-            raise
+            await self._publish(name, message)
+        except TopicMissing:
+            # Somebody has deleted it, which is no reason to refuse what is told.
+            await self._publish(name, message)
 
     async def make(self, topic: TopicName) -> bool:
         """Make the topic if it is not there; answers whether it was not."""
@@ -64,6 +61,16 @@ class LayoutTopic:
         name = layout_topic_name(topic)
         await self._admin.topics.delete(name, force=True)
         self._made.pop(name, None)
+
+    async def _publish(self, name: str, message: str) -> None:
+        if name not in self._made:
+            await self._make(name)
+        try:
+            await self._admin.messages.publish(name, message, self._made[name])
+        except BackendError:
+            # Somebody may have deleted the topic, and with it the schema: made sure of before the next attempt.
+            self._made.pop(name, None)
+            raise
 
     async def _make(self, name: str) -> bool:
         created = await self._admin.topics.create(name, _MARK)
