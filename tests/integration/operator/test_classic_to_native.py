@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pulsar as pulsar_client
@@ -9,6 +10,7 @@ import pytest
 
 from dev.access import PulsarAccess
 from scalable_topics.sdk import Client
+from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import CONNECTIONS, TOPICS
 from tests.support import manifests
 from tests.support.consumption import Kind
@@ -16,78 +18,79 @@ from tests.support.native_world import NativeWorld
 from tests.support.v5_client import V5Client
 from tests.support.v5_reports import V5Error
 from tests.support.waiting import eventually
-from tests.support.world import NATIVE_CONNECTION, phase
+from tests.support.world import NATIVE_CONNECTION, condition, phase
 
 pytestmark = pytest.mark.native
 
 _KEYS = [f"customer-{number}" for number in range(20)]
 
 
+_CLASSIC = "classic-on-5"
+
+
+async def _classic_connection(native: NativeWorld) -> None:
+    token = f"{NATIVE_CONNECTION}-token"
+    await native.world.apply(manifests.connection(_CLASSIC, native.world.admin_url, token, backend="Classic"))
+
+
+def _v5(brokers: PulsarAccess, directory: Path) -> AbstractAsyncContextManager[V5Client]:
+    return V5Client.connected(brokers.service_url, brokers.superuser_token_file, directory)
+
+
 async def test_R2_an_application_moves_and_its_old_topic_stays_classic_until_it_goes(
     native: NativeWorld, native_pulsar: PulsarAccess, tmp_path: Path
 ) -> None:
     world = native.world
-    token = f"{NATIVE_CONNECTION}-token"
-    await world.apply(manifests.connection("moving", world.admin_url, token, backend="Classic"))
-    body = await native.make("orders", connection_name="moving", subscriptions=["billing"], deletionPolicy="Delete")
+    await _classic_connection(native)
+    body = await native.make("orders", connection_name=_CLASSIC, subscriptions=["billing"], deletionPolicy="Delete")
     assert body["status"]["backend"] == "Classic"
-    assert await native.names() == [], "the brokers know of no scalable topic"
-
     authentication = pulsar_client.AuthenticationToken(native_pulsar.superuser_token)
-    async with (
-        Client(native_pulsar.service_url, authentication) as library,
-        V5Client.connected(native_pulsar.service_url, native_pulsar.superuser_token_file, tmp_path) as v5,
-    ):
+    async with Client(native_pulsar.service_url, authentication) as library, _v5(native_pulsar, tmp_path) as v5:
         producer = await library.producer(native.name("orders"))
         for key in _KEYS:
             await producer.send(key.encode(), key=key)
 
-        await world.change(CONNECTIONS, "moving", {"backend": "Native"})
+        await world.change(CONNECTIONS, _CLASSIC, {"backend": "Native"})
         await world.until(
-            CONNECTIONS, "moving", lambda found: found["status"]["backend"] == "Native", what="makes Native topics"
+            CONNECTIONS, _CLASSIC, lambda found: found["status"]["backend"] == "Native", what="makes Native topics"
         )
-        body = await native.make("orders-2", connection_name="moving", subscriptions=["billing"])
+        body = await native.make("orders-2", connection_name=_CLASSIC, subscriptions=["billing"])
         assert body["status"]["backend"] == "Native"
 
-        split = await world.operate("orders", "Split", segment=0)
-        assert phase(split) == "Succeeded"
+        assert phase(await world.operate("orders", "Split", segment=0)) == "Succeeded"
         assert (await world.get(TOPICS, "orders"))["status"]["backend"] == "Classic"
         for key in _KEYS:
             await producer.send(key.encode(), key=key)
         await producer.close()
 
-        with pytest.raises(V5Error) as refused:
-            await v5.produce(native.name("orders"), "lost", _KEYS)
-        print("V5 producer:", refused.value.error, refused.value)
         await v5.produce(native.name("orders-2"), "moved", _KEYS)
-        reader = await v5.consumer(Kind.QUEUE, native.name("orders-2"), "billing", "new")
-        await reader.until(len(_KEYS))
-        await reader.stop()
-
         consumer = await library.queue_consumer(native.name("orders"), "billing")
         for _ in range(2 * len(_KEYS)):
             await consumer.acknowledge(await consumer.receive())
         await consumer.close()
+        successor = await v5.consumer(Kind.QUEUE, native.name("orders-2"), "billing", "new")
+        await successor.until(len(_KEYS))
+        await successor.stop()
 
     async def backlog() -> int:
         names = (await world.segment_names("orders", "orders")).values()
         found = [await world.pulsar.stats(name) for name in names]
-        return sum(one["subscriptions"]["billing"]["msgBacklog"] for one in found)
+        return sum(int(one["subscriptions"]["billing"]["msgBacklog"]) for one in found)
 
     await eventually(backlog, lambda messages: messages == 0, what="the old topic is drained")
+    assert await native.names() == [native.name("orders-2")], "the brokers know nothing of the old one"
     await world.delete(TOPICS, "orders")
     await world.until_gone(TOPICS, "orders")
-    assert [name for name in await world.pulsar.topics(world.pulsar_namespace) if "/orders-segment" in name] == []
-    body = await native.make("orders", connection_name="moving")
+    assert await world.segment_topics("orders") == []
+    body = await native.make("orders", connection_name=_CLASSIC)
     assert body["status"]["backend"] == "Native", "a name is free again once its old topic is gone"
 
 
 async def test_R2_a_classic_topic_that_is_declared_again_is_found_again_as_classic(native: NativeWorld) -> None:
     """Whatever its connection makes of new topics: its data are in segments of ours."""
     world = native.world
-    token = f"{NATIVE_CONNECTION}-token"
-    await world.apply(manifests.connection("kept-classic", world.admin_url, token, backend="Classic"))
-    await native.make("kept", connection_name="kept-classic", initial=3)
+    await _classic_connection(native)
+    await native.make("kept", connection_name=_CLASSIC, initial=3)
     before = await world.segment_topics("kept")
     await world.delete(TOPICS, "kept")
     await world.until_gone(TOPICS, "kept")
@@ -95,3 +98,43 @@ async def test_R2_a_classic_topic_that_is_declared_again_is_found_again_as_class
     assert (body["status"]["backend"], body["status"]["segments"]["active"]) == ("Classic", 3)
     assert await world.segment_topics("kept") == before
     assert await native.names() == []
+
+
+async def test_R1_a_v5_client_that_names_a_classic_topic_has_brokers_make_another_which_is_told_of(
+    native: NativeWorld, native_pulsar: PulsarAccess, tmp_path: Path
+) -> None:
+    """Brokers of Pulsar 5 look for scalable topics of their own alone, and make one beside the claim (measured)."""
+    world = native.world
+    await _classic_connection(native)
+    await native.make("orders", connection_name=_CLASSIC, subscriptions=["s"])
+    async with _v5(native_pulsar, tmp_path) as v5:
+        await v5.produce(native.name("orders"), "astray", _KEYS)
+        assert await native.names() == [native.name("orders")]
+        (segment,) = await world.segment_topics("orders")
+        assert (await world.pulsar.stats(segment))["msgInCounter"] == 0
+        message = await world.until_event("orders", "NamesakeOnBrokers")
+        assert "delete theirs once nobody needs what it holds" in message
+        await world.until(TOPICS, "orders", lambda body: _reports(body) == ["NamesakeOnBrokers"], what="tells of it")
+        await world.until_ready("orders")
+
+        switch = f"namespaces/{world.pulsar_namespace}/autoTopicCreation"
+        await world.pulsar.call("POST", switch, {"allowAutoTopicCreation": False})
+        await native.call("DELETE", "orders", "?force=true")
+        await world.until(TOPICS, "orders", lambda body: not _reports(body), what="tells of nothing")
+        with pytest.raises(V5Error) as refused:
+            await v5.produce(native.name("orders"), "refused", _KEYS)
+        assert refused.value.error.endswith("NotFoundException"), refused.value
+    assert await native.names() == []
+
+
+async def test_R1_a_name_of_a_topic_of_the_brokers_is_taken_for_classic(native: NativeWorld) -> None:
+    await _classic_connection(native)
+    await native.call("PUT", "theirs", "?numInitialSegments=1", {})
+    await native.world.apply(native.topic("theirs", connection_name=_CLASSIC))
+    body = await native.world.until_reason("theirs", "NameTaken")
+    assert "the brokers have a scalable topic of their own of that name" in condition(body, "Ready")["message"]
+    assert await native.world.pulsar.topics(native.world.pulsar_namespace) == []
+
+
+def _reports(body: Body) -> list[str]:
+    return [report["reason"] for report in body["status"].get("reports", ())]
