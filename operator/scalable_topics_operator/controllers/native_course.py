@@ -22,8 +22,8 @@ from scalable_topics_operator.controllers.subscription_wishes import Subscriptio
 from scalable_topics_operator.controllers.topic_course import Outcome
 from scalable_topics_operator.controllers.topic_status import cursor_problem, spec_changed
 from scalable_topics_operator.controllers.topic_work import NativeWork, Stuck, TopicWorkMaker
-from scalable_topics_operator.operations.claims import Verdict
-from scalable_topics_operator.operations.errors import NotYet, TopicMissing
+from scalable_topics_operator.operations.claims import Verdict, judge_name
+from scalable_topics_operator.operations.errors import NameRefused, NotYet, TopicMissing
 from scalable_topics_operator.operations.journal import Action, OperationKind, Request
 from scalable_topics_operator.operations.native.change import advance_change, open_change
 from scalable_topics_operator.operations.native.create import create, take_over
@@ -137,16 +137,17 @@ class NativeCourse:
     async def _require_not_classic(self, work: NativeWork) -> None:
         """A topic keeps its backend for life (R2): one of ours that was made before the brokers could is found again.
 
-        Raises NotYet once that is recorded.
+        Raises NotYet once that is recorded, NameRefused for one of another installation that is not to be adopted.
         """
         assert work.handle.backend is not None
         name = await work.handle.backend.read_name(work.topic)
-        claim = name.claim
-        if claim is None or (claim.installation_id, claim.kubernetes_uid) != (
-            work.ctx.claim.installation_id,
-            work.ctx.claim.kubernetes_uid,
-        ):
+        claim, mine = name.claim, work.ctx.claim
+        if claim is None:
             return
+        is_ours = (claim.installation_id, claim.kubernetes_uid) == (mine.installation_id, mine.kubernetes_uid)
+        if not is_ours and not work.ctx.declared.adopt:
+            judgement = judge_name(name, replace(mine, backend=CLASSIC), owner_alive=False, adopt=False)
+            raise NameRefused(judgement.reason, judgement.message)
         await work.store.write_status({**work.store.status, "backend": CLASSIC})
         raise NotYet(f"{work.topic} was made with backend Classic and keeps it", 0.0)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import pulsar as pulsar_client
@@ -10,7 +12,7 @@ import pytest
 
 from dev.access import PulsarAccess
 from scalable_topics.sdk import Client
-from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.resources import CONNECTIONS, TOPICS
 from tests.support import manifests
 from tests.support.consumption import Kind
@@ -19,6 +21,9 @@ from tests.support.v5_client import V5Client
 from tests.support.v5_reports import V5Error
 from tests.support.waiting import eventually
 from tests.support.world import NATIVE_CONNECTION, condition, phase
+from tests.support.world_making import make_world
+
+from .conftest import MakeOperator
 
 pytestmark = pytest.mark.native
 
@@ -98,6 +103,27 @@ async def test_R2_a_classic_topic_that_is_declared_again_is_found_again_as_class
     assert (body["status"]["backend"], body["status"]["segments"]["active"]) == ("Classic", 3)
     assert await world.segment_topics("kept") == before
     assert await native.names() == []
+
+
+async def test_R2_a_classic_topic_of_another_installation_is_adopted_as_classic(
+    native: NativeWorld, own_operator: MakeOperator, kube: KubeClient, native_pulsar: PulsarAccess
+) -> None:
+    world = native.world
+    await _classic_connection(native)
+    await native.make("moving", connection_name=_CLASSIC, initial=2)
+    operator = await own_operator()
+    made = await make_world(
+        kube, world.pulsar, native_pulsar, operator.namespace, connection_name=NATIVE_CONNECTION, backend="Auto"
+    )
+    there = replace(made, pulsar_namespace=world.pulsar_namespace)
+    await asyncio.to_thread(operator.start)
+    await there.apply(native.topic("moving"))
+    refused = await there.until_reason("moving", "ClaimedElsewhere")
+    assert "set spec.adopt: true to take it over" in condition(refused, "Stalled")["message"]
+    await there.change(TOPICS, "moving", {"adopt": True})
+    body = await there.until_ready("moving")
+    assert (body["status"]["backend"], body["status"]["segments"]["active"]) == ("Classic", 2)
+    await world.until_reason("moving", "ClaimLost")
 
 
 async def test_R1_a_v5_client_that_names_a_classic_topic_has_brokers_make_another_which_is_told_of(
