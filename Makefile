@@ -101,13 +101,17 @@ test-integration: $(ENVIRONMENT) ## Tests on a real API server and a real broker
 	$(PYTHON) -m dev run --brokers 1 $(SETTINGS) -- \
 	    $(PYTEST) tests/integration -m 'not two_brokers and not native and not spark and not node' -n $(INTEGRATION_WORKERS) --dist worksteal
 
+.PHONY: test-integration-5
+test-integration-5: $(ENVIRONMENT) ## The same on a broker of Pulsar 5, with backend Classic (not part of test; test-native has a selection)
+	$(MAKE) test-integration PULSAR=5
+
 .PHONY: test-two-brokers
 test-two-brokers: $(ENVIRONMENT) ## Tests that need two brokers (PROFILE=, PULSAR=)
 	$(PYTHON) -m dev run --brokers 2 $(SETTINGS) -- \
 	    $(PYTEST) tests/integration -m 'two_brokers and not native' -n $(INTEGRATION_WORKERS) --dist worksteal
 
 .PHONY: test-native
-test-native: $(ENVIRONMENT) ## Tests that need a broker of Pulsar 5, beside one of Pulsar 4
+test-native: $(ENVIRONMENT) ## Tests that need a broker of Pulsar 5, beside one of Pulsar 4, and a selection of the others on it
 	$(PYTHON) -m dev run --brokers 1 --native -- \
 	    $(PYTEST) tests/integration -m 'native and not two_brokers' -n $(INTEGRATION_WORKERS) --dist worksteal
 
@@ -173,6 +177,10 @@ show-idle-survival: $(ENVIRONMENT) ## Three minutes without clients on brokers t
 .PHONY: show-two-brokers
 show-two-brokers: $(ENVIRONMENT) ## The operator's whole suite on two brokers, and a broker that dies during a split
 	$(PYTHON) -m dev run --brokers 2 -- $(LONG) tests/long/test_two_brokers.py
+
+.PHONY: show-pulsar-5
+show-pulsar-5: $(ENVIRONMENT) ## The whole integration layer on a broker of Pulsar 5, with backend Classic
+	$(LONG) tests/long/test_classic_on_pulsar_5.py
 
 .PHONY: show-ordered
 show-ordered: $(ENVIRONMENT) ## Twenty minutes of consumers that come, go and die under changes, dead leaders and brokers

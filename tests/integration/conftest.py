@@ -3,16 +3,33 @@
 `python -m dev run` starts one for a whole test run and names it in the environment, so that parallel workers
 share it. Without that, each session starts its own. Two variables must both be set for an existing cluster to
 be used; a KUBECONFIG alone, which a developer may have for other reasons, is not touched.
+
+The brokers are of Pulsar 4, or with `--pulsar 5` of Pulsar 5, where the same tests run with backend Classic. Those
+marked `both_lines` are told twice: with these brokers, and (then marked `native`) with a broker of Pulsar 5.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
 from dev.access import KubernetesAccess, PulsarAccess, existing_cluster
+from dev.broker_settings import PulsarLine
 from dev.instance import LocalCluster, Shape
 from tests.support.pulsar_view import PulsarView
+
+_MAIN, _FIVE = "main", "five"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tell a test marked `both_lines` once more with a broker of Pulsar 5."""
+    if metafunc.definition.get_closest_marker("both_lines"):
+        lines = [
+            pytest.param(_MAIN, id=pytest.HIDDEN_PARAM),
+            pytest.param(_FIVE, id="pulsar-5", marks=pytest.mark.native),
+        ]
+        metafunc.parametrize("pulsar", lines, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
@@ -30,13 +47,20 @@ def own_brokers(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """The brokers of a session that is given none, with all that its tests ask for."""
     marks = {mark.name for item in request.session.items for mark in item.iter_markers()}
     shape = Shape(kubernetes=False, brokers=2 if "two_brokers" in marks else 1, native="native" in marks)
-    with ExitStack() as stack:
-        yield _started(stack, request.session, shape)
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as environment:
+        cluster = _started(stack, request.session, shape)
+        if cluster.native:
+            for name, value in cluster.native.native_environment().items():
+                environment.setenv(name, value)
+        yield cluster
 
 
 @pytest.fixture(scope="session")
 def pulsar(request: pytest.FixtureRequest) -> PulsarAccess:
     """The brokers, with a token for each role. Shared: use names of your own, and stop no broker."""
+    if getattr(request, "param", _MAIN) == _FIVE:
+        access: PulsarAccess = request.getfixturevalue("native_pulsar")
+        return access
     if existing_cluster():
         return PulsarAccess.from_environment()
     cluster: LocalCluster = request.getfixturevalue("own_brokers")
@@ -76,9 +100,17 @@ async def view(pulsar: PulsarAccess) -> AsyncIterator[PulsarView]:
 
 @pytest.fixture
 def local_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[[Shape], LocalCluster]]:
-    """A function that starts a cluster for this test alone, whose servers it may stop, kill and restart."""
+    """A function that starts a cluster for this test alone, whose servers it may stop, kill and restart.
+
+    Its brokers are of Pulsar 5 where those that the test run shares are.
+    """
     with ExitStack() as stack:
-        yield lambda shape: _started(stack, request.session, shape)
+        yield lambda shape: _started(stack, request.session, _of_this_run(shape))
+
+
+def _of_this_run(shape: Shape) -> Shape:
+    is_five = existing_cluster() and PulsarAccess.native_from_environment() == PulsarAccess.from_environment()
+    return replace(shape, pulsar=PulsarLine.FIVE) if is_five and not shape.native else shape
 
 
 def _started(stack: ExitStack, session: pytest.Session, shape: Shape) -> LocalCluster:

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -18,6 +17,7 @@ from dev.instance import LocalCluster, Shape
 from tests.integration.operator.conftest import MakeProxied
 from tests.support import manifests
 from tests.support.evidence import Evidence, table
+from tests.support.suite_report import passed_cases
 from tests.support.world import World, phase
 
 pytestmark = pytest.mark.two_brokers
@@ -56,7 +56,7 @@ async def test_the_operator_suite_passes_on_two_brokers(
         code = await suite.wait()
     assert code == 0, output.read_text()[-6000:]
     seconds = time.monotonic() - started
-    cases = _cases(report)
+    cases = passed_cases(report)
     # What the page says in words must have been among what ran.
     assert {case.attrib["name"] for case in cases} >= set(_TOLD_OF)
     passed = Counter(case.attrib["classname"].rsplit(".", 1)[1] for case in cases)
@@ -113,11 +113,3 @@ async def _topic_on(world: World, admin_url: str) -> str:
         if (await world.pulsar.stats(segment))["ownerBroker"] == admin_url.removeprefix("http://"):
             return name
     raise AssertionError(f"none of {_NAMES} topics is served by {admin_url}")
-
-
-def _cases(report: Path) -> list[ElementTree.Element]:
-    """All test cases of a report, none of them skipped."""
-    cases = list(ElementTree.parse(report).iter("testcase"))
-    assert cases
-    assert [case.attrib["name"] for case in cases if len(case)] == []
-    return cases

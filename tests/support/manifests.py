@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
+
+from dev.access import NATIVE_ADMIN_URL
 
 API_VERSION = "scalabletopics.io/v1alpha1"
 Manifest = dict[str, Any]
@@ -14,6 +17,9 @@ def secret(name: str, **data: str) -> Manifest:
 
 
 def connection(name: str, admin_url: str, secret_name: str = "pulsar-token", **spec: Any) -> Manifest:
+    """A connection; where brokers of Pulsar 5 are, its new topics are Classic nevertheless, unless `spec` says else."""
+    if os.environ.get(NATIVE_ADMIN_URL):
+        spec = {"backend": "Classic"} | spec
     return {
         "apiVersion": API_VERSION,
         "kind": "ScalableTopicConnection",

@@ -27,10 +27,15 @@ from scalable_topics_operator.controllers.topic_status import (
 )
 from scalable_topics_operator.controllers.topic_work import ClassicWork, Stuck, TopicWorkMaker
 from scalable_topics_operator.operations.announce import publish
-from scalable_topics_operator.operations.claims import Verdict, judge_name
+from scalable_topics_operator.operations.claims import Judgement, Verdict, judge_name
 from scalable_topics_operator.operations.create import establish
 from scalable_topics_operator.operations.drift import repair_drift
-from scalable_topics_operator.operations.errors import BackendError, BackendUnavailable, MigrationRefused
+from scalable_topics_operator.operations.errors import (
+    BackendError,
+    BackendRefused,
+    BackendUnavailable,
+    MigrationRefused,
+)
 from scalable_topics_operator.operations.journal import Action, OperationKind, Request, Result, Step
 from scalable_topics_operator.operations.legacy_survey import LegacySurvey
 from scalable_topics_operator.operations.migrate import open_migration
@@ -46,6 +51,7 @@ logger = logging.getLogger(__name__)
 
 _LISTING_AGE_SECONDS = 5.0
 _YOUNG_SECONDS = 60.0
+_NAMESAKE = "NamesakeOnBrokers"
 
 
 class ClassicCourse:
@@ -168,6 +174,13 @@ class ClassicCourse:
             adopt=work.ctx.declared.adopt,
             migrates=work.ctx.declared.migrates,
         )
+        if name.claim is None and await _has_namesake(work):
+            judgement = Judgement(
+                Verdict.REFUSED,
+                "NameTaken",
+                "the brokers have a scalable topic of their own of that name; choose another name, or a connection "
+                "whose spec.backend is Native or Auto",
+            )
         if judgement.verdict is Verdict.MIGRATABLE:
             await self._migrations.begin_declared(work, name, self)
             return
@@ -223,10 +236,29 @@ class ClassicCourse:
             await self.finish_operations(work)
             work.memory.drift_due = 0.0
         status = dict(work.store.status)
-        reports = [{"reason": reason, "message": message} for reason, message in report.problems]
+        problems = [*report.problems, *await self._namesakes(work)]
+        reports = [{"reason": reason, "message": message} for reason, message in problems]
         status.pop("reports", None)
         await work.store.write_status({**status, "reports": reports} if reports else status)
         return cursor_problem(work.store.state)
+
+    async def _namesakes(self, work: ClassicWork) -> list[tuple[str, str]]:
+        """Reports of a scalable topic that the brokers have of this name, told once as an Event, too.
+
+        On Pulsar 5 a V5 client that names a topic which the brokers do not know has them make it (measured): what it
+        writes is read by nobody here.
+        """
+        if not await _has_namesake(work):
+            return []
+        message = (
+            f"the brokers have a scalable topic of their own named {work.topic}: clients of Pulsar 5 that name it "
+            "write and read there, and not in this topic of backend Classic. Let them name a topic of backend Native, "
+            "switch automatic creation of topics off in the Pulsar namespace, and delete theirs once nobody needs what "
+            f"it holds: DELETE /admin/v2/scalable/{work.topic.pulsar_namespace}/{work.topic.local}?force=true"
+        )
+        if all(told["reason"] != _NAMESAKE for told in work.store.status.get("reports", ())):
+            await work.ctx.report(_NAMESAKE, message)
+        return [(_NAMESAKE, message)]
 
     async def _prune(self, work: ClassicWork) -> None:
         state = work.store.state
@@ -245,6 +277,16 @@ class ClassicCourse:
         if work.spec.policies is not None and work.spec.policies.total is not None:
             # The totals are shared by another number of segments now (R27).
             work.memory.drift_due = 0.0
+
+
+async def _has_namesake(work: ClassicWork) -> bool:
+    """Whether the brokers have a scalable topic of their own of that name; not, where they do not say."""
+    if work.handle.native is None:
+        return False
+    try:
+        return await work.handle.native.read(work.topic) is not None
+    except BackendRefused:
+        return False
 
 
 def _not_migrated(work: ClassicWork) -> Exception:

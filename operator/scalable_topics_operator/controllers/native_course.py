@@ -24,8 +24,8 @@ from scalable_topics_operator.controllers.subscription_wishes import Subscriptio
 from scalable_topics_operator.controllers.topic_course import Outcome
 from scalable_topics_operator.controllers.topic_status import cursor_problem, migrated_aspect, spec_changed
 from scalable_topics_operator.controllers.topic_work import NativeWork, Stuck, TopicWorkMaker
-from scalable_topics_operator.operations.claims import Verdict
-from scalable_topics_operator.operations.errors import NotYet, TopicMissing
+from scalable_topics_operator.operations.claims import Verdict, judge_name
+from scalable_topics_operator.operations.errors import NameRefused, NotYet, TopicMissing
 from scalable_topics_operator.operations.journal import Action, OperationKind, Request
 from scalable_topics_operator.operations.legacy_survey import LegacySurvey
 from scalable_topics_operator.operations.native.change import advance_change, open_change
@@ -177,17 +177,18 @@ class NativeCourse:
         """What exists under the name among ordinary topics.
 
         A topic keeps its backend for life (R2): one of ours that was made before the brokers could is found again.
-        Raises NotYet once that is recorded.
+        Raises NotYet once that is recorded, NameRefused for one of another installation that is not to be adopted.
         """
         name = await work.ctx.ordinary.backend.read_name(work.topic)
         claim, mine = name.claim, work.ctx.claim
-        if claim is not None and (claim.installation_id, claim.kubernetes_uid) == (
-            mine.installation_id,
-            mine.kubernetes_uid,
-        ):
-            await work.store.write_status({**work.store.status, "backend": CLASSIC})
-            raise NotYet(f"{work.topic} was made with backend Classic and keeps it", 0.0)
-        return name
+        if claim is None:
+            return name
+        is_ours = (claim.installation_id, claim.kubernetes_uid) == (mine.installation_id, mine.kubernetes_uid)
+        if not is_ours and not work.ctx.declared.adopt:
+            judgement = judge_name(name, replace(mine, backend=CLASSIC), owner_alive=False, adopt=False)
+            raise NameRefused(judgement.reason, judgement.message)
+        await work.store.write_status({**work.store.status, "backend": CLASSIC})
+        raise NotYet(f"{work.topic} was made with backend Classic and keeps it", 0.0)
 
     async def _make_again(self, work: NativeWork) -> NativeTopic:
         """The topic is gone from the brokers: it is made again, and the loss is told (hazard B1)."""

@@ -67,6 +67,7 @@ async def test_r1_taking_the_same_claim_again_completes_what_a_crash_left(
     assert (await plain.get(topic_at(topic.persistent, "inactiveTopicPolicies")))["deleteWhileInactive"] is False
 
 
+@pytest.mark.both_lines
 async def test_r1_of_many_claims_at_once_exactly_one_wins(
     backend: ClassicBackend, plain: PlainHttp, topic: TopicName
 ) -> None:

@@ -36,6 +36,7 @@ async def _send_for_ever(clients: Clients, segment: str) -> None:
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.both_lines
 async def test_rates_of_a_segment_are_sampled_in_bulk(admin: PulsarAdmin, clients: Clients, segment: str) -> None:
     traffic = asyncio.create_task(_send_for_ever(clients, segment))
     brokers = await admin.cluster.brokers()

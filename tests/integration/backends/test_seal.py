@@ -16,6 +16,7 @@ from .conftest import record, segment_name
 from .plain_http import Clients, PlainHttp, topic_at
 
 
+@pytest.mark.both_lines
 async def test_r14_a_terminated_segment_refuses_writes_and_tells_its_end(
     backend: ClassicBackend, clients: Clients, topic: TopicName
 ) -> None:

@@ -61,9 +61,12 @@ async def kube(kube_environment: KubernetesAccess) -> AsyncIterator[KubeClient]:
 
 @pytest.fixture(scope="session")
 def shared_operator(
-    kube_environment: KubernetesAccess, tmp_path_factory: pytest.TempPathFactory
+    kube_environment: KubernetesAccess, pulsar: PulsarAccess, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningOperator]:
-    """One operator a test worker, with short intervals; it watches two namespaces that its tests share."""
+    """One operator a test worker, with short intervals; it watches two namespaces that its tests share.
+
+    Other brokers behind `pulsar` have another operator: one connection of that name leads to one cluster.
+    """
     namespace = random_name("shared")
     log_file = tmp_path_factory.mktemp("operator") / "operator.log"
     # Nobody takes over from it, so its Lease is an ordinary one, which a busy machine does not make it lose.
@@ -93,7 +96,12 @@ async def native(
     """A Pulsar namespace of this test's own on brokers of Pulsar 5, and connection `pulsar-5` to them."""
     async with PulsarView(native_pulsar.admin_url, native_pulsar.superuser_token) as view:
         world = await make_world(
-            kube, view, native_pulsar, shared_operator.namespace, connection_name=NATIVE_CONNECTION
+            kube,
+            view,
+            native_pulsar,
+            shared_operator.namespace,
+            connection_name=NATIVE_CONNECTION,
+            backend="Auto",
         )
         yield NativeWorld(world)
         await world.tidy_up()

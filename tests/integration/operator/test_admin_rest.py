@@ -118,6 +118,7 @@ async def test_what_brokers_refuse_is_told_and_leaves_nothing(rest: RestBench) -
     assert await rest.world.pulsar.exists(claim)
 
 
+@pytest.mark.both_lines
 async def test_segments_are_split_merged_and_rebucketed(rest: RestBench) -> None:
     world, url = rest.world, rest.url("shaped")
     await rest.create("shaped", 1)

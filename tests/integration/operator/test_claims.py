@@ -7,6 +7,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.resources import TOPICS
@@ -76,6 +78,7 @@ async def test_deleting_the_loser_leaves_the_winners_topic_alone(world: World) -
     assert not (await _claim(world, "guarded"))["released"]
 
 
+@pytest.mark.both_lines
 async def test_a_claim_of_another_installation_is_respected_until_it_is_adopted(
     world: World,
     own_operator: MakeOperator,

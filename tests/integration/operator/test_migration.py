@@ -53,6 +53,7 @@ async def _backlogs(view: PulsarView, topic: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("partitions", [0, 1, 4])
+@pytest.mark.both_lines
 async def test_a_topic_keeps_all_it_had(
     world: World, view: PulsarView, pulsar_client: PulsarClient, partitions: int
 ) -> None:

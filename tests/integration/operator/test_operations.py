@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.support import manifests
 from tests.support.world import World, condition, phase, segment_topic
@@ -22,6 +24,7 @@ async def test_a_manifest_becomes_a_scalable_topic_with_every_cursor(world: Worl
     await world.delete(TOPICS, "orders")
 
 
+@pytest.mark.both_lines
 async def test_split_merge_rebucket_and_prune_keep_brokers_and_record_together(world: World) -> None:
     await world.apply(
         manifests.topic("flow", f"{world.pulsar_namespace}/flow", initial=2, subscriptions=["reader"], bucketBudget=4)

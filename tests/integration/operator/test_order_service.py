@@ -68,6 +68,7 @@ async def stored_messages(world: World, name: str) -> int:
     return sum(one["msgInCounter"] for one in stats)
 
 
+@pytest.mark.both_lines
 async def test_orders_of_a_customer_stay_in_order_through_a_split(
     world: World,
     name: str,

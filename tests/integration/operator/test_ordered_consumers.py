@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import pulsar
+import pytest
 
 from dev.access import PulsarAccess
 from scalable_topics.sdk import Checkpoint, CheckpointConsumer, Client, GatewayOptions
@@ -104,6 +105,7 @@ async def test_R7_consumers_read_on_while_there_is_no_operator(two: Replicas, pu
     assert reading.by_key == traffic.acknowledged
 
 
+@pytest.mark.both_lines
 async def test_R18_a_seek_begins_again_under_the_barrier(two: Replicas, pulsar: PulsarAccess) -> None:
     world = two.world
     topic, token, leader, _ = await _topic(two)

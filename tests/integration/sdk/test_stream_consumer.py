@@ -89,6 +89,7 @@ async def until_segments(
     await eventually(ids, holds, what=what, every_seconds=0.02)
 
 
+@pytest.mark.both_lines
 async def test_R17_A3_25642a_every_key_in_order_through_splits_and_merges(
     lead: MakeLeader, coordinate: MakeCoordinator, connect: Connect, view: PulsarView
 ) -> None:
