@@ -198,6 +198,10 @@ show-guarantee: $(ENVIRONMENT) ## Ten minutes of traffic through layout changes:
 show-stalls: $(ENVIRONMENT) ## How long messages wait for a hundred splits and merges, ordinary and stressed
 	$(LONG) tests/long/test_stalls.py
 
+.PHONY: show-native
+show-native: $(ENVIRONMENT) ## Classic and Native side by side: how long changes take, and how long producers wait
+	$(PYTHON) -m dev run --brokers 1 --native -- $(LONG) tests/long/test_native.py
+
 .PHONY: show-broker-steps
 show-broker-steps: $(ENVIRONMENT) ## Unloads, and the death of one of two brokers, at every write of every operation
 	$(LONG) tests/long/test_broker_steps.py
