@@ -22,11 +22,12 @@ from scalable_topics_operator.cluster.peer_secret import find_peer_token
 from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, SUBSCRIPTIONS, TOPICS
 from scalable_topics_operator.cluster.status_store import StaleStatus
 from scalable_topics_operator.controllers.auto_scaler import AutoScaler
-from scalable_topics_operator.controllers.connections import ConnectionController
+from scalable_topics_operator.controllers.connections import NATIVE, ConnectionController
 from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
 from scalable_topics_operator.controllers.consumer_sessions import ConsumerSessions
 from scalable_topics_operator.controllers.coordinator import Coordinator
 from scalable_topics_operator.controllers.load_watch import LoadWatch
+from scalable_topics_operator.controllers.namespace_policies import NamespacePolicies
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import BY_TOPIC, OperationQueue, topic_of_operation
 from scalable_topics_operator.controllers.ordered_subscriptions import SUBSCRIPTIONS_BY_TOPIC, topic_text
@@ -48,6 +49,7 @@ from scalable_topics_operator.controllers.topic_work import (
     BY_PULSAR_NAMESPACE,
     TopicWorkMaker,
     backend_of,
+    backend_of_topic,
     canonical_topic,
     connection_of,
     pulsar_namespace,
@@ -148,7 +150,8 @@ class OperatorProcess:
                     return
                 events = EventRecorder(kube)
                 connections = ConnectionController(
-                    kube, self._cache, events, self._metrics, self._shards, self._wake_topics_of
+                    *(kube, self._cache, events, self._metrics, self._shards, self._wake_topics_of),
+                    NamespacePolicies(self._book),
                 )
                 certificate = load_certificate(settings.gateway_tls_cert, settings.gateway_tls_key)
                 transport = PeerTransport(certificate.fingerprint if certificate is not None else None)
@@ -442,8 +445,15 @@ class OperatorProcess:
         """Have topics decided anew whose effective policy has changed, and policies looked at that it bears on."""
         affected = self._news.policy_changed(policy)
         for topic in affected.topics:
+            body = self._cache.get(topic)
+            if self._topics is not None and body is not None and backend_of_topic(body) == NATIVE:
+                # Brokers that own the layout have to be told.
+                self._topics.memories.observe_soon(topic)
             self._decide_soon(topic)
         self._wake_policies(affected.policies)
+        for connection in affected.connections:
+            # Brokers that own layouts keep policies of Pulsar namespaces.
+            self._probes.add_after(connection, _POLICY_PAUSE_SECONDS)
 
     def _wake_policies(self, policies: Iterable[ObjectKey]) -> None:
         for policy in policies:

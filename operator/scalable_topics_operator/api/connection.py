@@ -292,6 +292,15 @@ class Rights(ApiModel):
     """Rights that are needed and lacking."""
 
 
+class NamespacePolicy(ApiModel):
+    """A Pulsar namespace whose auto-scale policy at the brokers is the operator's (Native)."""
+
+    pulsar_namespace: str
+    """Pulsar tenant and namespace."""
+    problem: str | None = None
+    """Why the brokers do not have it as policies here say."""
+
+
 class OrphanedTopic(ApiModel):
     """A scalable topic on the brokers whose ScalableTopic is gone without having let go of it."""
 
@@ -322,6 +331,8 @@ class ScalableTopicConnectionStatus(ApiModel):
     """Brokers the cluster lists."""
     rights: Rights | None = None
     """What the credentials may do."""
+    namespace_policies: Annotated[tuple[NamespacePolicy, ...], list_map("pulsarNamespace")] = ()
+    """Pulsar namespaces that policies of scope PulsarNamespace are stored with at brokers that own layouts."""
     orphans: Annotated[tuple[OrphanedTopic, ...], Field(max_length=MOST_ORPHANS_SHOWN), list_map("topic")] = ()
     """Topics of this operator that were left behind; the first of them by name."""
 

@@ -32,6 +32,9 @@ from scalable_topics_operator.operations.create import establish
 from scalable_topics_operator.operations.drift import repair_drift
 from scalable_topics_operator.operations.errors import BackendError, BackendUnavailable, MigrationRefused
 from scalable_topics_operator.operations.journal import Action, OperationKind, Request, Result, Step
+from scalable_topics_operator.operations.legacy_survey import LegacySurvey
+from scalable_topics_operator.operations.migrate import open_migration
+from scalable_topics_operator.operations.protocols import TopicBackend
 from scalable_topics_operator.operations.prune import delete_pruned, find_prunable, prune
 from scalable_topics_operator.operations.recover import look_or_take_back, rebuild_if_outdated, require_claim
 from scalable_topics_operator.operations.reshape import advance_reshape, open_reshape
@@ -131,6 +134,14 @@ class ClassicCourse:
         await self.finish_operations(work)
         return work.store.state.actions[-1]
 
+    def ordinary(self, work: ClassicWork) -> TopicBackend:
+        """Where an ordinary topic is that is to be migrated."""
+        return work.ctx.backend
+
+    async def open_migration(self, work: ClassicWork, survey: LegacySurvey, request: Request, *, force: bool) -> None:
+        """Journal a migration of what was surveyed and found fit. Raises BackendError."""
+        await open_migration(work.ctx, survey, request, force=force)
+
     async def _can_tell(self, work: ClassicWork) -> bool:
         """Whether clients are told of the layout; nothing is begun that could not be announced to them (R13)."""
         if not self._will_act(work):
@@ -145,7 +156,7 @@ class ClassicCourse:
 
     async def _establish(self, work: ClassicWork) -> None:
         name = await look_or_take_back(work.ctx, work.request)
-        if name is None or await self._migrations.answer(work, name):
+        if name is None or await self._migrations.answer(work, name, self):
             return
         if work.spec.paused:
             raise Stuck(Standing.working("Paused", "spec.paused is true; the topic is not created"))
@@ -158,7 +169,7 @@ class ClassicCourse:
             migrates=work.ctx.declared.migrates,
         )
         if judgement.verdict is Verdict.MIGRATABLE:
-            await self._migrations.begin_declared(work, name)
+            await self._migrations.begin_declared(work, name, self)
             return
         if judgement.verdict is Verdict.ADOPTABLE and (why := self._maker.why_forbidden(work, "Adopt")):
             raise Stuck(Standing.stuck("NotAllowed", why))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
@@ -17,7 +18,7 @@ from scalable_topics_operator.backends.admin.http import AdminHttp, HttpSettings
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.retry import RetryPolicy
 from scalable_topics_operator.backends.classic.backend import ClassicBackend
-from scalable_topics_operator.backends.native.backend import NativeBackend
+from scalable_topics_operator.backends.native.backend import V5_MARK, NativeBackend
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.object_key import ObjectKey
@@ -56,6 +57,7 @@ class ConnectionHandle:
         superuser_credentials: its source of credentials.
         backend: for topics whose layouts the operator owns; None until the first successful probe.
         native: for those whose layouts the brokers own; None where brokers own none.
+        ordinary: for what is to become one of those; None where brokers own none.
         backend_of_new: who owns the layouts of topics made now (R2).
         probe: the last successful probe.
         problem: why it is down; empty while it is up.
@@ -71,6 +73,7 @@ class ConnectionHandle:
     superuser_credentials: SecretCredentials | None = None
     backend: TopicBackend | None = None
     native: ScalableBackend | None = None
+    ordinary: TopicBackend | None = None
     backend_of_new: str = CLASSIC
     probe: ClusterProbe | None = None
     problem: str = NOT_PROBED
@@ -88,6 +91,15 @@ class ConnectionHandle:
             await self.superuser.close()
 
 
+class NamespacePolicies(Protocol):
+    """Policies that are stored with Pulsar namespaces where brokers own layouts."""
+
+    async def settle(
+        self, connection: ObjectKey, backend: ScalableBackend, before: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Store what is wanted; answers `status.namespacePolicies` as it is now, given what it was."""
+
+
 class ConnectionController:
     """Keeps one handle a connection and its status up to date.
 
@@ -99,6 +111,7 @@ class ConnectionController:
         shards: lets only the leader write what is found into a connection's status; all replicas probe it.
         on_finding: called with a connection's key when it was found up, down, or down for another reason: topics
             that wait for it have to go on, or to say why they wait.
+        policies: are stored with Pulsar namespaces where brokers own layouts.
     """
 
     def __init__(
@@ -109,6 +122,7 @@ class ConnectionController:
         metrics: Metrics,
         shards: ShardWork,
         on_finding: Callable[[ObjectKey], None],
+        policies: NamespacePolicies,
     ) -> None:
         self._kube = kube
         self._cache = cache
@@ -116,6 +130,7 @@ class ConnectionController:
         self._metrics = metrics
         self._shards = shards
         self._on_finding = on_finding
+        self._policies = policies
         self._handles: dict[ObjectKey, ConnectionHandle] = {}
 
     def handle(self, key: ObjectKey) -> ConnectionHandle | None:
@@ -150,7 +165,7 @@ class ConnectionController:
             # Before anything that may fail: those that wait for it would not be told again.
             self._on_finding(key)
         with suppress(NotLed):
-            await self._shards.run(key, self._tell(store, standing, handle))
+            await self._shards.run(key, self._tell(key, store, standing, handle))
         return _RETRY_SECONDS if standing.reconciling else float(handle.spec.probe_interval_seconds)
 
     async def _opened(self, key: ObjectKey, body: Body) -> ConnectionHandle:
@@ -209,17 +224,34 @@ class ConnectionController:
             handle.backend = ClassicBackend(handle.admin, protection=handle.spec.inactive_topic_protection)
         if owns_layouts and handle.native is None:
             handle.native = NativeBackend(handle.admin, handle.privileged)
+            handle.ordinary = ClassicBackend(
+                handle.admin, protection=handle.spec.inactive_topic_protection, client_mark=V5_MARK
+            )
         missing = "; ".join(probe.missing_rights)
         return Standing.healthy(f"lacks rights: {missing}" if missing else "")
 
-    async def _tell(self, store: StatusStore, standing: Standing, handle: ConnectionHandle) -> None:
+    async def _tell(self, key: ObjectKey, store: StatusStore, standing: Standing, handle: ConnectionHandle) -> None:
         if standing.reason != find_condition(store.status, "Ready").get("reason"):
             tell = self._events.normal if standing.ready else self._events.warning
             await tell(store.body, standing.reason, standing.message or "the cluster answers")
-        await self._write(store, standing, handle)
+        stored = None
+        if handle.native is not None and standing.ready:
+            before = store.status.get("namespacePolicies") or []
+            stored = await self._policies.settle(key, handle.native, before)
+        await self._write(store, standing, handle, stored)
 
-    async def _write(self, store: StatusStore, standing: Standing, handle: ConnectionHandle | None) -> None:
+    async def _write(
+        self,
+        store: StatusStore,
+        standing: Standing,
+        handle: ConnectionHandle | None,
+        namespace_policies: list[dict[str, Any]] | None = None,
+    ) -> None:
         status = dict(store.status)
+        if namespace_policies is not None:
+            status.pop("namespacePolicies", None)
+            if namespace_policies:
+                status["namespacePolicies"] = namespace_policies
         generation = store.body["metadata"]["generation"]
         status["observedGeneration"] = generation
         status["conditions"] = apply_standing(

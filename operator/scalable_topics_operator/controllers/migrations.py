@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.api.segment_operation import SegmentOperation
 from scalable_topics_operator.controllers.operation_queue import DRY_RUN, OperationQueue
-from scalable_topics_operator.controllers.topic_work import ClassicWork, TopicWorkMaker
+from scalable_topics_operator.controllers.topic_work import TopicWork, TopicWorkMaker
 from scalable_topics_operator.operations.errors import BackendRefused, MigrationRefused, Unsupported
 from scalable_topics_operator.operations.journal import Request
-from scalable_topics_operator.operations.migrate import no_such_topic, open_migration
+from scalable_topics_operator.operations.legacy_survey import LegacySurvey
+from scalable_topics_operator.operations.migrate import no_such_topic
 from scalable_topics_operator.operations.preflight import CLIENTS_SHOWN, Obstacle, Preflight, notes_of, preflight
 from scalable_topics_operator.operations.protocols import NameState, TopicBackend
+
+WorkT = TypeVar("WorkT", bound=TopicWork)
+WorkT_contra = TypeVar("WorkT_contra", bound=TopicWork, contravariant=True)
+
+
+class Migrator(Protocol[WorkT_contra]):
+    """Migrates topics of one backend."""
+
+    def ordinary(self, work: WorkT_contra) -> TopicBackend:
+        """Where the ordinary topic is."""
+
+    async def open_migration(self, work: WorkT_contra, survey: LegacySurvey, request: Request, *, force: bool) -> None:
+        """Journal a migration of what was surveyed and found fit. Raises BackendError."""
 
 
 class Migrations:
@@ -29,7 +43,7 @@ class Migrations:
         self._operations = operations
         self._maker = maker
 
-    async def answer(self, work: ClassicWork, name: NameState) -> bool:
+    async def answer(self, work: WorkT, name: NameState, migrator: Migrator[WorkT]) -> bool:
         """Answer the SegmentOperations that ask for a migration of a topic without a layout, and begin the first that
         may be; whether one was begun. Those that must wait for `spec.paused` wait.
 
@@ -41,12 +55,12 @@ class Migrations:
                 if work.spec.paused and not spec.dry_run:
                     return False
                 force = spec.migrate is not None and spec.migrate.force
-                found = await self._look(work, name, force=force)
+                found = await self._look(work, name, migrator, force=force)
                 if spec.dry_run:
                     plan = plan_of(found, force=force)
                     await self._operations.succeed(entry, DRY_RUN, {"plan": plan})
                     continue
-                await self._begin(work, found, entry.request, force=force)
+                await self._begin(work, found, entry.request, migrator, force=force)
                 return True
             except MigrationRefused as refused:
                 await self._operations.fail(entry, str(refused), refused.reason)
@@ -56,23 +70,26 @@ class Migrations:
                 await self._operations.fail(entry, str(refused), "BrokerRefused")
         return False
 
-    async def begin_declared(self, work: ClassicWork, name: NameState) -> None:
+    async def begin_declared(self, work: WorkT, name: NameState, migrator: Migrator[WorkT]) -> None:
         """Begin the migration that `spec.migrateFrom` asks for.
 
         Raises MigrationRefused while it may not be, BackendError.
         """
         wanted = work.spec.migrate_from
         force = wanted is not None and wanted.force
-        await self._begin(work, await self._look(work, name, force=force), work.request, force=force)
+        found = await self._look(work, name, migrator, force=force)
+        await self._begin(work, found, work.request, migrator, force=force)
 
-    async def _begin(self, work: ClassicWork, found: Preflight, request: Request, *, force: bool) -> None:
+    async def _begin(
+        self, work: WorkT, found: Preflight, request: Request, migrator: Migrator[WorkT], *, force: bool
+    ) -> None:
         if found.obstacles:
             raise MigrationRefused(found.obstacles[0].reason, "; ".join(one.message for one in found.obstacles))
-        await open_migration(work.ctx, found.survey, request, force=force)
+        await migrator.open_migration(work, found.survey, request, force=force)
 
-    async def _look(self, work: ClassicWork, name: NameState, *, force: bool) -> Preflight:
+    async def _look(self, work: WorkT, name: NameState, migrator: Migrator[WorkT], *, force: bool) -> Preflight:
         found = await look_at_ordinary(
-            work.ctx.backend,
+            migrator.ordinary(work),
             work.topic,
             name,
             bucket_budget=work.spec.bucket_budget,

@@ -14,6 +14,7 @@ from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.connections import CLASSIC
 from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
 from scalable_topics_operator.controllers.engine import Engine, engine_of
+from scalable_topics_operator.controllers.migrations import Migrations
 from scalable_topics_operator.controllers.native_requests import NativeRequests
 from scalable_topics_operator.controllers.native_settings import NativeSettings
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
@@ -21,11 +22,12 @@ from scalable_topics_operator.controllers.policy_book import PolicyBook
 from scalable_topics_operator.controllers.reconcile_times import ReconcileTimes
 from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
 from scalable_topics_operator.controllers.topic_course import Outcome
-from scalable_topics_operator.controllers.topic_status import cursor_problem, spec_changed
+from scalable_topics_operator.controllers.topic_status import cursor_problem, migrated_aspect, spec_changed
 from scalable_topics_operator.controllers.topic_work import NativeWork, Stuck, TopicWorkMaker
 from scalable_topics_operator.operations.claims import Verdict
 from scalable_topics_operator.operations.errors import NotYet, TopicMissing
 from scalable_topics_operator.operations.journal import Action, OperationKind, Request
+from scalable_topics_operator.operations.legacy_survey import LegacySurvey
 from scalable_topics_operator.operations.native.change import advance_change, open_change
 from scalable_topics_operator.operations.native.create import create, take_over
 from scalable_topics_operator.operations.native.cursors import (
@@ -34,10 +36,18 @@ from scalable_topics_operator.operations.native.cursors import (
     mark_lost,
     without_cursors,
 )
+from scalable_topics_operator.operations.native.migrate import (
+    advance_migration,
+    is_migrated,
+    mend_old_topics,
+    not_migrated,
+    open_migration,
+)
 from scalable_topics_operator.operations.native.names import judge_topic
 from scalable_topics_operator.operations.native.observe import observe
 from scalable_topics_operator.operations.native.protocols import NativeLook, NativeTopic
 from scalable_topics_operator.operations.native.teardown import delete_topic
+from scalable_topics_operator.operations.protocols import NameState, TopicBackend
 from scalable_topics_operator.operations.subscriptions import settle_cursors
 
 
@@ -70,6 +80,7 @@ class NativeCourse:
         self._maker = maker
         self._operations = operations
         self._requests = NativeRequests(operations)
+        self._migrations = Migrations(operations, maker)
         self._settings = NativeSettings(policies)
         self._changes = changes
         self._consumers = consumers
@@ -85,9 +96,11 @@ class NativeCourse:
     async def advance(self, work: NativeWork) -> Outcome:
         """Bring spec, record and brokers to agree; see `TopicCourse.advance`."""
         if work.store.state.layout is None:
-            found = await self._establish(work)
-        else:
-            found = await observe(work.ctx) or await self._make_again(work)
+            await self._establish(work)
+            await self._finish_operations(work)
+        if work.store.state.layout is None:
+            raise not_migrated(work.ctx)
+        found = await observe(work.ctx) or await self._make_again(work)
         await self._finish_operations(work)
         if work.spec.paused:
             await self._operations.show_waiting(work.key, f"ScalableTopic {work.key.name}: spec.paused is true")
@@ -107,7 +120,8 @@ class NativeCourse:
         work.memory.published.message = ""
         work.memory.prune_due = math.inf
         managed = None if work.spec.paused else self._settings.managed(work)
-        return Outcome(cursor_problem(work.store.state), managed)
+        aspects = (migrated_aspect(work.store.state.migrated_from),)
+        return Outcome(cursor_problem(work.store.state), managed, aspects)
 
     async def release(self, work: NativeWork) -> None:
         """Let go of a topic: brokers keep no claim that could say so. A journaled change is left to them."""
@@ -122,37 +136,58 @@ class NativeCourse:
         await self._finish_operations(work)
         return work.store.state.actions[-1]
 
-    async def _establish(self, work: NativeWork) -> NativeTopic:
+    def ordinary(self, work: NativeWork) -> TopicBackend:
+        """Where an ordinary topic is that is to be migrated."""
+        return work.ctx.ordinary.backend
+
+    async def open_migration(self, work: NativeWork, survey: LegacySurvey, request: Request, *, force: bool) -> None:
+        """Journal a migration of what was surveyed and found fit. Raises BackendError."""
+        await open_migration(work.ctx, survey, request, force=force)
+
+    async def _establish(self, work: NativeWork) -> None:
+        if work.store.state.operation is not None:
+            # Its journal says how to go on.
+            return
+        found = await work.ctx.backend.read(work.topic)
+        if found is not None:
+            await self._take_over(work, found)
+            return
+        name = await self._ordinary_name(work)
+        if await self._migrations.answer(work, name, self):
+            return
         if work.spec.paused:
             raise Stuck(Standing.working("Paused", "spec.paused is true; the topic is not created"))
-        found = await work.ctx.backend.read(work.topic)
-        if found is None:
-            await self._require_not_classic(work)
-            found = await create(work.ctx, work.request)
+        if work.ctx.declared.migrates and name.exists:
+            await self._migrations.begin_declared(work, name, self)
         else:
-            alive = found.claim is not None and await owner_alive(self._kube, found.claim)
-            judgement = judge_topic(found, work.ctx.claim, owner_alive=alive, adopt=work.ctx.declared.adopt)
-            if judgement.verdict is Verdict.ADOPTABLE and (why := self._maker.why_forbidden(work, "Adopt")):
-                raise Stuck(Standing.stuck("NotAllowed", why))
-            await take_over(work.ctx, found, judgement, work.request)
+            await create(work.ctx, work.request)
         work.memory.clients_due = 0.0
-        return found
 
-    async def _require_not_classic(self, work: NativeWork) -> None:
-        """A topic keeps its backend for life (R2): one of ours that was made before the brokers could is found again.
+    async def _take_over(self, work: NativeWork, found: NativeTopic) -> None:
+        alive = found.claim is not None and await owner_alive(self._kube, found.claim)
+        # What the brokers have migrated carries no claim; who declares that it was migrated knows of it.
+        adopt = work.ctx.declared.adopt or (work.ctx.declared.migrates and is_migrated(found))
+        judgement = judge_topic(found, work.ctx.claim, owner_alive=alive, adopt=adopt)
+        if judgement.verdict is Verdict.ADOPTABLE and (why := self._maker.why_forbidden(work, "Adopt")):
+            raise Stuck(Standing.stuck("NotAllowed", why))
+        await take_over(work.ctx, found, judgement, work.request)
+        work.memory.clients_due = 0.0
 
+    async def _ordinary_name(self, work: NativeWork) -> NameState:
+        """What exists under the name among ordinary topics.
+
+        A topic keeps its backend for life (R2): one of ours that was made before the brokers could is found again.
         Raises NotYet once that is recorded.
         """
-        assert work.handle.backend is not None
-        name = await work.handle.backend.read_name(work.topic)
-        claim = name.claim
-        if claim is None or (claim.installation_id, claim.kubernetes_uid) != (
-            work.ctx.claim.installation_id,
-            work.ctx.claim.kubernetes_uid,
+        name = await work.ctx.ordinary.backend.read_name(work.topic)
+        claim, mine = name.claim, work.ctx.claim
+        if claim is not None and (claim.installation_id, claim.kubernetes_uid) == (
+            mine.installation_id,
+            mine.kubernetes_uid,
         ):
-            return
-        await work.store.write_status({**work.store.status, "backend": CLASSIC})
-        raise NotYet(f"{work.topic} was made with backend Classic and keeps it", 0.0)
+            await work.store.write_status({**work.store.status, "backend": CLASSIC})
+            raise NotYet(f"{work.topic} was made with backend Classic and keeps it", 0.0)
+        return name
 
     async def _make_again(self, work: NativeWork) -> NativeTopic:
         """The topic is gone from the brokers: it is made again, and the loss is told (hazard B1)."""
@@ -182,6 +217,8 @@ class NativeCourse:
                 await work.store.commit(replace(work.store.state, operation=None))
             elif operation.moves_cursors:
                 await advance_move(work.ctx, operation)
+            elif operation.migration is not None:
+                await advance_migration(work.ctx, operation, operation.migration)
             else:
                 await advance_change(work.ctx, operation)
         await self._operations.settle(work.key, work.store.state)
@@ -193,6 +230,7 @@ class NativeCourse:
         look = await work.ctx.backend.look(work.topic)
         self._count_consumers(work, look)
         await mark_lost(work.ctx, look)
+        await mend_old_topics(work.ctx, found)
         await self._settings.check(work, found, look)
         # Who decides must know of consumers, of which brokers tell only if asked.
         decides = engine_of(work.spec, work.store.facts.backend) is Engine.OPERATOR

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.parsed_policy import InvalidKnobs, ParsedPolicy
+from scalable_topics_operator.controllers.parsed_policy import IN_TOPICS_NAMESPACE, InvalidKnobs, ParsedPolicy
 from scalable_topics_operator.controllers.policy_book import PolicyBook
 from scalable_topics_operator.controllers.policy_shelf import Group
 
@@ -20,10 +20,12 @@ class Affected:
     Args:
         policies: whose status may have changed.
         topics: whose effective policy has changed.
+        connections: that a policy of a wide scope is for.
     """
 
     policies: Keys = frozenset()
     topics: Keys = frozenset()
+    connections: Keys = frozenset()
 
 
 class PolicyNews:
@@ -81,6 +83,11 @@ class PolicyNews:
             return Affected()
         policies = {policy.key for policy in self._book.policies_in(key.namespace)}
         topics = set()
+        connections = {
+            policy.connection
+            for policy in (before, after)
+            if policy is not None and policy.connection is not None and policy.scope not in IN_TOPICS_NAMESPACE
+        }
         for policy in (before, after):
             if policy is None:
                 continue
@@ -91,4 +98,4 @@ class PolicyNews:
                 body = self._cache.get(topic)
                 if answer is not None and body is not None and self._book.effective(topic, body) != answer:
                     topics.add(topic)
-        return Affected(frozenset(policies - {key}), frozenset(topics))
+        return Affected(frozenset(policies - {key}), frozenset(topics), frozenset(connections))

@@ -75,6 +75,11 @@ class TopicMemories:
         if (memory := self._memories.get(key)) is not None:
             memory.scale.due = 0.0
 
+    def observe_soon(self, key: ObjectKey) -> None:
+        """Record and brokers are to be compared when the topic is looked at next."""
+        if (memory := self._memories.get(key)) is not None:
+            memory.drift_due = 0.0
+
     def forget(self, key: ObjectKey) -> None:
         """Drop what is remembered of a topic: it is gone, or another replica works on it from now on."""
         memory = self._memories.pop(key, None)

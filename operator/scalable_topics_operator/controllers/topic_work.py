@@ -34,7 +34,13 @@ from scalable_topics_operator.controllers.ordered_subscriptions import TopicRead
 from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_status import TopicFacts
 from scalable_topics_operator.controllers.topic_store import StatusTopicStore
-from scalable_topics_operator.operations.context import OperationContext, OperationSettings, TopicContext, TopicIntent
+from scalable_topics_operator.operations.context import (
+    OperationContext,
+    OperationSettings,
+    Published,
+    TopicContext,
+    TopicIntent,
+)
 from scalable_topics_operator.operations.journal import Request
 from scalable_topics_operator.operations.native.context import NativeContext
 from scalable_topics_operator.operations.native.protocols import ScalableBackend
@@ -153,6 +159,11 @@ def connection_of(body: Body) -> ObjectKey:
     return ObjectKey(CONNECTIONS.plural, reference.get("namespace") or body["metadata"]["namespace"], reference["name"])
 
 
+def backend_of_topic(body: Body) -> str:
+    """Who owns the layout of a ScalableTopic, as its status says (R2)."""
+    return (body.get("status") or {}).get("backend") or CLASSIC
+
+
 def backend_of(connections: ConnectionController, body: Body) -> TopicBackend | None:
     """The brokers of a ScalableTopic; None while they cannot be asked."""
     handle = connections.handle(connection_of(body))
@@ -252,14 +263,13 @@ class TopicWorkMaker:
             "request": Request("ScalableTopic", key.name, metadata["uid"]),
             "moved_from": recorded if recorded and recorded != cluster_id else "",
         }
-        if kind == NATIVE:
-            return NativeWork(**work, ctx=NativeContext(**common, backend=_native(handle)))
-        return ClassicWork(
-            **work,
-            ctx=OperationContext(
-                **common, backend=backend, published=memory.published, readers=TopicReaders(self._cache, key)
-            ),
-        )
+        readers = TopicReaders(self._cache, key)
+        if kind != NATIVE:
+            ctx = OperationContext(**common, backend=backend, published=memory.published, readers=readers)
+            return ClassicWork(**work, ctx=ctx)
+        native, ordinary = _native(handle)
+        before = OperationContext(**common, backend=ordinary, published=Published(), readers=readers)
+        return NativeWork(**work, ctx=NativeContext(**common, backend=native, ordinary=before))
 
     def _store(self, key: ObjectKey, store: StatusStore, facts: TopicFacts) -> StatusTopicStore:
         """The topic's record. Raises Stuck for one that is broken, StaleStatus for one of a later leader (R5)."""
@@ -290,8 +300,7 @@ class TopicWorkMaker:
             return None
         if state.layout is None:
             return None
-        backend = (body.get("status") or {}).get("backend") or CLASSIC
-        return Subject(key, body, spec, topic, state.layout, state.clocks, connection, handle, backend)
+        return Subject(key, body, spec, topic, state.layout, state.clocks, connection, handle, backend_of_topic(body))
 
     def why_forbidden(self, work: TopicWork, operation: str) -> str:
         """Why a connection does not let the topic `Adopt`, `Migrate` or `Delete`; empty if it does."""
@@ -390,9 +399,9 @@ def _topic_name(spec: ScalableTopicSpec) -> TopicName:
     return topic
 
 
-def _native(handle: ConnectionHandle) -> ScalableBackend:
-    """The brokers as owners of layouts. Raises Stuck where they are none."""
-    if handle.native is None:
+def _native(handle: ConnectionHandle) -> tuple[ScalableBackend, TopicBackend]:
+    """The brokers as owners of layouts, and of ordinary topics beside. Raises Stuck where they own no layouts."""
+    if handle.native is None or handle.ordinary is None:
         version = handle.probe.version if handle.probe else "unknown"
         raise Stuck(
             Standing.stuck(
@@ -402,7 +411,7 @@ def _native(handle: ConnectionHandle) -> ScalableBackend:
             ),
             60.0,
         )
-    return handle.native
+    return handle.native, handle.ordinary
 
 
 def _seniority(body: Mapping[str, Mapping[str, str]]) -> tuple[str, str]:

@@ -160,4 +160,11 @@ _TABLE.most_entries("status.orphans", 20, lambda index: _orphan(f"left-{index}")
 _TABLE.unique("status.orphans", [_orphan("a"), _orphan("b"), _orphan("a")], "topic")
 _TABLE.required(*(f"status.orphans[].{name}" for name in ("topic", "segments", "owner")))
 
+_TABLE.required("status.namespacePolicies[].pulsarNamespace")
+_TABLE.unique(
+    "status.namespacePolicies",
+    [{"pulsarNamespace": "a/b"}, {"pulsarNamespace": "a/c"}, {"pulsarNamespace": "a/b", "problem": "x"}],
+    "pulsarNamespace",
+)
+
 ROWS = _TABLE.rows

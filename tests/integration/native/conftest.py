@@ -12,6 +12,7 @@ from dev.access import PulsarAccess
 from scalable_topics.layout import SegmentLayout, from_pip468
 from tests.support.pulsar_view import PulsarView
 from tests.support.v5_client import V5Client
+from tests.support.waiting import eventually
 
 NAMESPACE = "tests/default"
 
@@ -45,6 +46,21 @@ class NativeTopic:
     async def merge(self, first: int, second: int) -> None:
         """Merge two adjacent segments."""
         await self.call("POST", f"/merge/{first}/{second}")
+
+    async def keep(self, subscription: str) -> None:
+        """Create a subscription whose consumer comes later: until then it keeps all that is stored."""
+        await self.call("PUT", f"/subscriptions/{subscription}?type=QUEUE")
+
+    async def drained(self, *subscriptions: str) -> None:
+        """Wait until these have acknowledged everything that is stored on any segment."""
+
+        async def backlogs() -> dict[str, int]:
+            known = (await self.call("GET", "/stats"))["subscriptions"]
+            return {name: known[name]["msgBacklog"] for name in subscriptions}
+
+        await eventually(
+            backlogs, lambda found: not any(found.values()), what=f"backlogs of {self.name}", within_seconds=90
+        )
 
     async def layout(self) -> SegmentLayout:
         """Its layout, read by our kernel."""

@@ -9,7 +9,7 @@ import pytest
 
 from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.kube_client import KubeClient
-from scalable_topics_operator.cluster.resources import POLICIES, TOPICS
+from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, TOPICS
 from tests.integration.operator.conftest import MakeOperator
 from tests.support import manifests
 from tests.support.native_world import NativeWorld
@@ -121,4 +121,26 @@ async def test_grants_are_made_and_taken_back(native: NativeWorld) -> None:
         lambda: native.call("GET", "granted", "/permissions"),
         lambda found: found == {"somebody": ["consume"]},
         what="the operator's grant is gone, the other one is not",
+    )
+
+
+async def test_a_policy_of_a_pulsar_namespace_is_stored_with_it_and_taken_away(scaled: NativeWorld) -> None:
+    """For topics there that no object declares; what somebody else has stored with other namespaces stays."""
+    world, name = scaled.world, random_name("space")
+    path = f"namespaces/{world.pulsar_namespace}/scalableTopicAutoScalePolicy"
+    target = {"connectionRef": {"name": NATIVE_CONNECTION}, "pulsarNamespace": world.pulsar_namespace}
+    await world.apply(manifests.policy(name, "PulsarNamespace", target, maxSegments=12))
+    await eventually(
+        lambda: world.pulsar.call("GET", path), lambda found: found == {"maxSegments": 12}, what="it is stored"
+    )
+    await scaled.call("PUT", "undeclared", "?numInitialSegments=1", {})
+    assert (await scaled.stats("undeclared"))["autoScale"]["policy"]["maxSegments"] == 12
+    connection = await world.until(
+        CONNECTIONS, NATIVE_CONNECTION, lambda body: body["status"].get("namespacePolicies"), what="tells of it"
+    )
+    assert connection["status"]["namespacePolicies"] == [{"pulsarNamespace": world.pulsar_namespace}]
+    await world.delete(POLICIES, name)
+    await eventually(lambda: world.pulsar.call("GET", path), lambda found: not found, what="it is taken away")
+    await world.until(
+        CONNECTIONS, NATIVE_CONNECTION, lambda body: not body["status"].get("namespacePolicies"), what="forgets it"
     )

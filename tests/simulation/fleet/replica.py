@@ -17,6 +17,7 @@ from scalable_topics_operator.cluster.leadership import Leadership
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.controllers.connections import ConnectionController, ConnectionHandle
 from scalable_topics_operator.controllers.coordinator import Coordinator
+from scalable_topics_operator.controllers.namespace_policies import NamespacePolicies
 from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.operations.acting import seconds_to_act
@@ -298,7 +299,10 @@ class SimulatedReplica(OperatorProcess):
         if installation is None or stop.is_set():
             return
         events = EventRecorder(kube)
-        connections = ModelConnections(kube, self._cache, events, self._metrics, self._shards, self._wake_topics_of)
+        connections = ModelConnections(
+            *(kube, self._cache, events, self._metrics, self._shards, self._wake_topics_of),
+            NamespacePolicies(self._book),
+        )
         connections.line, connections.around = self._line, self._around
         loads: Any = ModelLoads(self._around)
         self._controllers = self._make_controllers(kube, events, connections, loads, installation)

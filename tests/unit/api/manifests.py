@@ -266,6 +266,7 @@ STATUSES: Mapping[str, Manifest] = {
         "brokers": ["broker-0.example.com:8443", "broker-1.example.com:8443"],
         "rights": {"superuser": True, "missing": ["namespace policies of acme/orders"]},
         "orphans": [{"topic": "topic://acme/shop/left", "segments": 2, "owner": "shop/left"}],
+        "namespacePolicies": [{"pulsarNamespace": "acme/orders", "problem": "there is no such namespace"}],
     },
     "ScalableTopic": {
         "observedGeneration": 3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from scalable_topics_operator.backends.admin.call import Call
@@ -90,6 +91,24 @@ class NamespaceApi:
         """Retention time; negative for ever, None when the namespace sets none."""
         found = await self._get("retention", namespace)
         return int(found["retentionTimeInMinutes"]) if isinstance(found, dict) else None
+
+    async def auto_scale_policy(self, namespace: str) -> dict[str, Any] | None:
+        """The namespace's auto-scale policy for scalable topics of the brokers (Pulsar 5); None if it has none."""
+        found = await self._get("scalableTopicAutoScalePolicy", namespace)
+        return found if isinstance(found, dict) and found else None
+
+    async def set_auto_scale_policy(self, namespace: str, override: Mapping[str, Any] | None) -> None:
+        """Store it as a whole, or take it away; quiet when it is gone."""
+        call = Call(
+            "set-scalableTopicAutoScalePolicy" if override is not None else "remove-scalableTopicAutoScalePolicy",
+            "POST" if override is not None else "DELETE",
+            namespace_path(namespace, "scalableTopicAutoScalePolicy"),
+            namespace,
+            About.NAMESPACE,
+            body=dict(override) if override is not None else None,
+            right=_ADMIN,
+        )
+        await self._http.send(call)
 
     async def auto_topic_creation(self, namespace: str) -> bool | None:
         """Whether clients create missing topics; None when the namespace leaves it to the broker."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
-from scalable_topics.layout import Segment, TopicName, classic_segment_name
+from scalable_topics.layout import CLIENT_PROPERTY, Segment, TopicName, classic_segment_name
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicy
 from scalable_topics_operator.backends.classic.claims import Claims
@@ -51,6 +51,7 @@ class ClassicBackend:
         admin: the cluster.
         protection: `Topic` or `Namespace`: where the guard against inactive-topic deletion is set (R27).
         settling: bound of read-backs.
+        client_mark: property of clients that know scalable topics, by which those are told that do not (pip-475).
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class ClassicBackend:
         *,
         protection: ProtectionScope | str = ProtectionScope.TOPIC,
         settling: Settling | None = None,
+        client_mark: str = CLIENT_PROPERTY,
     ) -> None:
         self._admin = admin
+        self._client_mark = client_mark
         settling = settling or Settling()
         self._protection = Protection(admin, ProtectionScope(protection), settling)
         self._policies = PolicyWriter(admin, settling)
@@ -122,11 +125,11 @@ class ClassicBackend:
 
     async def survey(self, topic: TopicName) -> LegacySurvey | None:
         """What the ordinary topic of that name holds and uses; None if there is none. Raises NamespaceMissing."""
-        return await survey(self._admin, topic)
+        return await survey(self._admin, topic, self._client_mark)
 
     async def legacy_clients(self, legacy_topics: Sequence[str]) -> tuple[LegacyClient, ...]:
         """Who is attached to ordinary topics and does not know scalable topics."""
-        return await legacy_clients(self._admin, legacy_topics)
+        return await legacy_clients(self._admin, legacy_topics, self._client_mark)
 
     async def take_over(self, topic: TopicName, claim: Claim, source: MigratedFrom) -> None:
         """Claim an ordinary topic that is being migrated. Raises NameTaken, TopicMissing."""

@@ -28,8 +28,14 @@ _COMPACTION = "__compaction"
 _KINDS = {"Exclusive": STREAM, "Failover": STREAM, "Shared": QUEUE, "Key_Shared": QUEUE}
 
 
-async def survey(admin: PulsarAdmin, topic: TopicName) -> LegacySurvey | None:
-    """Everything about the ordinary topic of that name; None if there is none. Raises NamespaceMissing."""
+async def survey(admin: PulsarAdmin, topic: TopicName, mark: str = CLIENT_PROPERTY) -> LegacySurvey | None:
+    """Everything about the ordinary topic of that name; None if there is none. Raises NamespaceMissing.
+
+    Args:
+        admin: the cluster.
+        topic: its name.
+        mark: property of clients that know the scalable topics it is to become one of.
+    """
     name = topic.persistent
     partitions = await admin.topics.partitions(name)
     if partitions is None:
@@ -42,7 +48,7 @@ async def survey(admin: PulsarAdmin, topic: TopicName) -> LegacySurvey | None:
             _other_policies(admin, name),
             admin.topic_policies.replication_clusters(name),
             admin.topic_policies.compaction_threshold_bytes(name),
-            *(_topic(admin, one) for one in legacy_topics(topic, partitions)),
+            *(_topic(admin, one, mark) for one in legacy_topics(topic, partitions)),
         )
     except TopicMissing:
         return None
@@ -58,25 +64,27 @@ async def survey(admin: PulsarAdmin, topic: TopicName) -> LegacySurvey | None:
     )
 
 
-async def legacy_clients(admin: PulsarAdmin, topics: Sequence[str]) -> tuple[LegacyClient, ...]:
-    """Who is attached to these topics and does not say that it knows scalable topics."""
+async def legacy_clients(
+    admin: PulsarAdmin, topics: Sequence[str], mark: str = CLIENT_PROPERTY
+) -> tuple[LegacyClient, ...]:
+    """Who is attached to these topics and does not say by `mark` that it knows scalable topics."""
 
     async def attached(topic: str) -> list[LegacyClient]:
         try:
-            return clients_from(topic, await admin.topics.stats(topic, precise_backlog=False))
+            return clients_from(topic, await admin.topics.stats(topic, precise_backlog=False), mark)
         except TopicMissing:
             return []
 
     return tuple(client for found in await asyncio.gather(*map(attached, topics)) for client in found)
 
 
-async def _topic(admin: PulsarAdmin, topic: str) -> LegacyTopic | None:
+async def _topic(admin: PulsarAdmin, topic: str, mark: str) -> LegacyTopic | None:
     try:
         stats, internal_stats = await asyncio.gather(admin.topics.stats(topic), admin.topics.internal_stats(topic))
     except TopicMissing:
         # Brokers make a partition when it is used first.
         return None
-    return topic_from(topic, stats, internal_stats)
+    return topic_from(topic, stats, internal_stats, mark)
 
 
 async def _policies(admin: PulsarAdmin, name: str) -> dict[TopicPolicy, Any]:
@@ -90,7 +98,9 @@ async def _other_policies(admin: PulsarAdmin, name: str) -> tuple[str, ...]:
     return tuple(policy for policy, is_set in zip(OTHER_POLICIES, found, strict=True) if is_set)
 
 
-def topic_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str, Any]) -> LegacyTopic:
+def topic_from(
+    topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str, Any], mark: str = CLIENT_PROPERTY
+) -> LegacyTopic:
     """One topic, from `stats` with precise backlogs and `internalStats`. Raises BackendUnavailable. Pure."""
     try:
         return LegacyTopic(
@@ -105,7 +115,7 @@ def topic_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str
                 )
                 for name, entry in stats["subscriptions"].items()
             },
-            clients=tuple(clients_from(topic, stats)),
+            clients=tuple(clients_from(topic, stats, mark)),
             open_transactions=int(stats.get("ongoingTxnCount") or 0),
             is_compacted=_COMPACTION in stats["subscriptions"],
             is_terminated=is_terminated(internal_stats),
@@ -114,25 +124,25 @@ def topic_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str
         raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
 
 
-def clients_from(topic: str, stats: Mapping[str, Any]) -> list[LegacyClient]:
+def clients_from(topic: str, stats: Mapping[str, Any], mark: str = CLIENT_PROPERTY) -> list[LegacyClient]:
     """Clients attached to one topic that do not know scalable topics, by its own `stats`: those added up over
     partitions leave out what clients say of themselves (hazard A6-25875). Raises BackendUnavailable. Pure.
     """
     try:
-        found = [_client("Producer", topic, one, one["producerName"]) for one in _unmarked(stats["publishers"])]
+        found = [_client("Producer", topic, one, one["producerName"]) for one in _unmarked(stats["publishers"], mark)]
         for name, subscription in stats["subscriptions"].items():
             if not name.startswith(READER_PREFIX):
                 found += [
                     _client("Consumer", topic, one, one.get("consumerName"), name)
-                    for one in _unmarked(subscription["consumers"])
+                    for one in _unmarked(subscription["consumers"], mark)
                 ]
         return found
     except (AttributeError, KeyError, TypeError) as error:
         raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
 
 
-def _unmarked(clients: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [client for client in clients if CLIENT_PROPERTY not in (client.get("metadata") or {})]
+def _unmarked(clients: Iterable[Mapping[str, Any]], mark: str) -> list[Mapping[str, Any]]:
+    return [client for client in clients if mark not in (client.get("metadata") or {})]
 
 
 def _client(role: str, topic: str, found: Mapping[str, Any], name: Any, subscription: str = "") -> LegacyClient:

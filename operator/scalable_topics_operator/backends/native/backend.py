@@ -15,6 +15,9 @@ from scalable_topics_operator.operations.errors import AccessDenied, NameTaken
 from scalable_topics_operator.operations.native.protocols import NativeLook, NativeTopic
 from scalable_topics_operator.operations.protocols import Claim
 
+V5_MARK = "__pulsar.v5.managed"
+"""Property of every producer and consumer of a client that knows the brokers' scalable topics."""
+
 
 class NativeBackend:
     """Scalable topics of one Pulsar cluster whose brokers own their layouts.
@@ -67,6 +70,10 @@ class NativeBackend:
         """Roll a segment over to another number of entry buckets."""
         await self._admin.scalable.rebucket(topic, segment_id, buckets)
 
+    async def migrate(self, topic: TopicName, *, force: bool) -> None:
+        """Make the ordinary topic of that name scalable."""
+        await self._admin.scalable.migrate(topic, force=force)
+
     async def create_subscription(self, topic: TopicName, name: str, *, ordered: bool = False) -> None:
         """Make a subscription; see `ScalableBackend.create_subscription`."""
         await self._admin.scalable.create_subscription(topic, name, "STREAM" if ordered else "QUEUE")
@@ -89,6 +96,14 @@ class NativeBackend:
             await self._admin.scalable.remove_auto_scale_policy(topic)
         else:
             await self._admin.scalable.set_auto_scale_policy(topic, override)
+
+    async def namespace_override(self, pulsar_namespace: str) -> Mapping[str, Any] | None:
+        """The auto-scale policy stored with a Pulsar namespace."""
+        return await self._admin.namespaces.auto_scale_policy(pulsar_namespace)
+
+    async def set_namespace_override(self, pulsar_namespace: str, override: Mapping[str, Any] | None) -> None:
+        """Store it, or take it away."""
+        await self._admin.namespaces.set_auto_scale_policy(pulsar_namespace, override)
 
     async def permissions(self, topic: TopicName) -> Mapping[str, frozenset[str]]:
         """Grants on the topic itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scalable_topics_operator.operations.context import TopicContext
+from scalable_topics_operator.operations.context import OperationContext, TopicContext
 from scalable_topics_operator.operations.native.protocols import ScalableBackend
 
 
@@ -14,8 +14,10 @@ class NativeContext(TopicContext):
 
     Args:
         backend: the Pulsar cluster.
+        ordinary: the same topic among the cluster's ordinary ones, as which it may have begun (pip-475).
         max_history: segments pruned by the brokers that the record keeps at most.
     """
 
     backend: ScalableBackend
+    ordinary: OperationContext
     max_history: int = 64

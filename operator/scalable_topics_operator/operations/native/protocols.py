@@ -126,6 +126,12 @@ class ScalableBackend(Protocol):
     async def rebucket(self, topic: TopicName, segment_id: int, buckets: int) -> None:
         """Have an active segment replaced by one with so many entry buckets."""
 
+    async def migrate(self, topic: TopicName, *, force: bool) -> None:
+        """Make the ordinary topic of that name scalable; `force` cuts off clients that do not know scalable topics.
+
+        Raises TopicMissing, BackendRefused where such clients are attached or it is scalable already.
+        """
+
     async def create_subscription(self, topic: TopicName, name: str, *, ordered: bool = False) -> None:
         """Make a subscription at earliest on every active segment; one that exists stays what it is."""
 
@@ -140,6 +146,12 @@ class ScalableBackend(Protocol):
 
     async def set_override(self, topic: TopicName, override: Mapping[str, Any] | None) -> None:
         """Store the topic's own auto-scale policy as a whole, or take it away. Raises BackendRefused."""
+
+    async def namespace_override(self, pulsar_namespace: str) -> Mapping[str, Any] | None:
+        """The auto-scale policy stored with a Pulsar namespace; None if there is none. Raises NamespaceMissing."""
+
+    async def set_namespace_override(self, pulsar_namespace: str, override: Mapping[str, Any] | None) -> None:
+        """Store it as a whole, or take it away. Raises NamespaceMissing, BackendRefused."""
 
     async def permissions(self, topic: TopicName) -> Mapping[str, frozenset[str]]:
         """Role -> actions granted on the topic itself."""
