@@ -66,6 +66,17 @@ class NativeWorld:
         found: dict[str, Any] = await self.call("GET", local, "/stats")
         return found
 
+    async def until_drained(self, local: str, *subscriptions: str) -> None:
+        """Wait until these have acknowledged everything that is stored on any segment."""
+
+        async def backlogs() -> dict[str, int]:
+            known = (await self.stats(local))["subscriptions"]
+            return {name: known[name]["msgBacklog"] for name in subscriptions}
+
+        await eventually(
+            backlogs, lambda found: not any(found.values()), what=f"backlogs of {local}", within_seconds=90
+        )
+
     async def names(self) -> list[str]:
         """Scalable topics in the test's Pulsar namespace, as the brokers list them."""
         return sorted(await self.world.pulsar.call("GET", f"scalable/{self.world.pulsar_namespace}"))
