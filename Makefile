@@ -3,10 +3,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# Settings of up, down and the tests: make up NAME=mine BROKERS=2 PROFILE=rollover, make up NATIVE=1
+# Settings of up, down and the tests: make up NAME=mine BROKERS=2 PROFILE=rollover, make up NATIVE=1,
+# make demo BACKEND=native
 NAME ?= default
 BROKERS ?= 1
 REPLICAS ?= 3
+BACKEND ?= classic
 PROFILE ?= ordinary
 # Which Pulsar the brokers are, 4 or 5; NATIVE=1 has a broker of Pulsar 5 beside those of Pulsar 4.
 PULSAR ?= 4
@@ -44,8 +46,8 @@ status: $(ENVIRONMENT) ## Show all clusters with their processes
 	$(PYTHON) -m dev status
 
 .PHONY: demo
-demo: $(ENVIRONMENT) ## A topic from manifest to split and merge, on a cluster of its own (REPLICAS=1|2|3)
-	$(PYTHON) -m dev demo --replicas $(REPLICAS)
+demo: $(ENVIRONMENT) ## A topic from manifest to split and merge, on a cluster of its own (BACKEND=classic|native, REPLICAS=1|2|3)
+	$(PYTHON) -m dev demo --replicas $(REPLICAS) --backend $(BACKEND)
 
 .PHONY: kind
 kind: $(ENVIRONMENT) ## A cluster by kind with the operator and a broker, ready for examples/quickstart.yaml
@@ -205,6 +207,10 @@ show-guarantee: $(ENVIRONMENT) ## Ten minutes of traffic through layout changes:
 .PHONY: show-stalls
 show-stalls: $(ENVIRONMENT) ## How long messages wait for a hundred splits and merges, ordinary and stressed
 	$(LONG) tests/long/test_stalls.py
+
+.PHONY: show-native
+show-native: $(ENVIRONMENT) ## Classic and Native side by side: how long changes take, and how long producers wait
+	$(PYTHON) -m dev run --brokers 1 --native -- $(LONG) tests/long/test_native.py
 
 .PHONY: show-broker-steps
 show-broker-steps: $(ENVIRONMENT) ## Unloads, and the death of one of two brokers, at every write of every operation

@@ -142,7 +142,7 @@ def kind_down(_arguments: argparse.Namespace) -> int:
 
 def demo(arguments: argparse.Namespace) -> int:
     """Run the demonstration."""
-    code: int = importlib.import_module("dev.demo").main(arguments.replicas)
+    code: int = importlib.import_module("dev.demo").main(arguments.replicas, arguments.backend)
     return code
 
 
@@ -200,8 +200,9 @@ def _parser() -> argparse.ArgumentParser:
     based = argparse.ArgumentParser(add_help=False)
     based.add_argument("--base", metavar="IMAGE", help="of the images; `local` makes one (default: the Dockerfile's)")
     based.add_argument("--node-image", metavar="IMAGE", help="of kind's node (default: kind's own)")
-    kind_parser = commands.add_parser("kind-up", parents=[based], help="a cluster by kind, ready for the quickstart")
-    kind_parser.set_defaults(action=kind_up)
+    commands.add_parser("kind-up", parents=[based], help="a cluster by kind, ready for the quickstart").set_defaults(
+        action=kind_up
+    )
     commands.add_parser("kind-down", help="remove that cluster").set_defaults(action=kind_down)
     e2e_parser = commands.add_parser("e2e", parents=[based], help="run the end-to-end tests")
     e2e_parser.add_argument("--on", choices=("node", "kind", "given"), default="node", help="which cluster")
@@ -211,6 +212,7 @@ def _parser() -> argparse.ArgumentParser:
     e2e_parser.set_defaults(action=e2e)
     demo_parser = commands.add_parser("demo", help="run the demonstration")
     demo_parser.add_argument("--replicas", type=int, choices=(1, 2, 3), default=3, help="of the operator")
+    demo_parser.add_argument("--backend", choices=("classic", "native"), default="classic", help="native on Pulsar 5")
     demo_parser.set_defaults(action=demo)
     return parser
 

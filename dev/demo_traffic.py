@@ -1,8 +1,9 @@
-"""The application of the tests, beside the demonstration, in a thread with an event loop of its own."""
+"""Applications beside a demonstration, in a thread with an event loop of its own."""
 
 import asyncio
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -11,13 +12,13 @@ from typing import Self
 
 from dev.access import PulsarAccess
 from dev.errors import DevError
-from tests.support.application import Application, Journal
+from tests.support.application import Application
 
 _PRODUCERS, _CONSUMERS, _PER_SECOND = 2, 2, 200.0
-_START_SECONDS, _END_SECONDS = 30.0, 90.0
+_START_SECONDS, _END_SECONDS = 60.0, 90.0
 
 
-class DemoTraffic:
+class DemoTraffic(ABC):
     """Numbered messages of many keys are sent and received while it is entered; afterwards each has an outcome.
 
     Args:
@@ -31,14 +32,23 @@ class DemoTraffic:
         self._topic = topic
         self._subscription = subscription
         self._stopping = threading.Event()
-        self._started: Future[Journal] = Future()
+        self._started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
         self._error: BaseException | None = None
         self._changes: list[tuple[float, float]] = []
 
+    @property
+    @abstractmethod
+    def sends(self) -> list[tuple[float, float]]:
+        """When each message that is stored was sent, by the monotonic clock, and how long that took, in seconds."""
+
+    @abstractmethod
+    async def _work(self) -> None:
+        """Start, call `_go_on`, and end."""
+
     def __enter__(self) -> Self:
         self._thread.start()
-        self.journal = self._started.result(_START_SECONDS)
+        self._started.result(_START_SECONDS)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -50,7 +60,7 @@ class DemoTraffic:
     @property
     def stored(self) -> int:
         """Messages stored so far."""
-        return len(self.journal.sends)
+        return len(self.sends)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -61,11 +71,19 @@ class DemoTraffic:
 
     def stalls_ms(self) -> list[float]:
         """For each change, the longest that a message under way meanwhile took to be stored."""
-        return [self.journal.longest_ms(begin, end) for begin, end in self._changes]
+        return [
+            1000 * max((took for at, took in self.sends if at <= end and at + took >= begin), default=0.0)
+            for begin, end in self._changes
+        ]
 
     def ordinary_ms(self) -> float:
         """How long half of all messages took at most."""
-        return 1000 * median(took for _, took in self.journal.sends)
+        return 1000 * median(took for _, took in self.sends)
+
+    async def _go_on(self) -> None:
+        """Say that it has started, and wait until it is to end."""
+        self._started.set_result(None)
+        await asyncio.to_thread(self._stopping.wait)
 
     def _run(self) -> None:
         try:
@@ -75,15 +93,22 @@ class DemoTraffic:
             if not self._started.done():
                 self._started.set_exception(error)
 
-    async def _work(self) -> None:
-        application = Application(
-            self._access,
-            self._topic,
-            self._subscription,
-            producers=_PRODUCERS,
-            consumers=_CONSUMERS,
-            per_second=_PER_SECOND,
+
+class ClassicTraffic(DemoTraffic):
+    """The application of the tests, with this library; `journal` is what it saw."""
+
+    def __init__(self, access: PulsarAccess, topic: str, subscription: str) -> None:
+        super().__init__(access, topic, subscription)
+        self._application = Application(
+            *(access, topic, subscription), producers=_PRODUCERS, consumers=_CONSUMERS, per_second=_PER_SECOND
         )
-        async with application:
-            self._started.set_result(application.journal)
-            await asyncio.to_thread(self._stopping.wait)
+        self.journal = self._application.journal
+
+    @property
+    def sends(self) -> list[tuple[float, float]]:
+        """See `DemoTraffic.sends`."""
+        return self.journal.sends
+
+    async def _work(self) -> None:
+        async with self._application:
+            await self._go_on()

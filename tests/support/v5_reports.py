@@ -12,25 +12,6 @@ from tests.support.guarantee_checker import Latencies, Numbered
 _NS = 1_000_000_000
 
 
-class V5Error(Exception):
-    """The client refused something.
-
-    Args:
-        error: full name of the exception's class in Java.
-        text: what it says.
-    """
-
-    def __init__(self, error: str, text: str) -> None:
-        super().__init__(f"{error}: {text}")
-        self.error = error
-        self.text = text
-
-    @classmethod
-    def read(cls, report: Mapping[str, Any]) -> Self:
-        """Read a report that says `failed`."""
-        return cls(report["error"], report["message"])
-
-
 @dataclass(frozen=True, slots=True)
 class Sent:
     """A message that the producer was told is stored.
@@ -86,7 +67,7 @@ def read_received(report: Mapping[str, Any]) -> list[Received]:
     """Read a report that says `received`."""
     found = []
     for key, value, segment, at_ns in report["messages"]:
-        producer, number = value.split("|")
+        producer, number, *_ = value.split("|")
         found.append(Received(key, producer, int(number), segment, at_ns))
     return found
 

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Iterable, Sequence
 
 import pytest
 
+from dev.v5.process import V5Error
 from tests.support.consumption import Kind
 from tests.support.consumption_judge import judge_ordered, judge_shared
 from tests.support.guarantee_checker import Numbered, near_changes
 from tests.support.v5_client import V5Client, V5Consumer, V5Producer
-from tests.support.v5_reports import V5Error
 
 from .conftest import NativeTopic
 

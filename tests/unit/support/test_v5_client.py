@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dev.v5.process import V5Error
 from tests.support.consumption import Kind
 from tests.support.v5_client import V5Client
-from tests.support.v5_reports import V5Error
 
 Start = Callable[[str], Awaitable[tuple[V5Client, Process]]]
 PRELUDE = """

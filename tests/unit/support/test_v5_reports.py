@@ -2,13 +2,13 @@
 
 import pytest
 
+from dev.v5.process import V5Error
 from tests.support.consumption import Receipt
 from tests.support.consumption_judge import judge_ordered
 from tests.support.guarantee_checker import Latencies, Numbered
 from tests.support.v5_reports import (
     Received,
     Sent,
-    V5Error,
     acknowledge,
     read_latencies,
     read_received,

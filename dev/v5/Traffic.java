@@ -88,7 +88,7 @@ public final class Traffic {
         String name = text(command, "name");
         Producer<String> producer = producer(text(command, "topic"));
         activities.put(name, new KeyedSender(name, producer, keys(command),
-                command.get("perSecond").asDouble(), command.get("total").asInt(), reports));
+                command.get("perSecond").asDouble(), command.get("total").asInt(), command.get("sizeBytes").asInt(), reports));
     }
 
     /** Sends a message to each key of a list, null being no key, many at a time; answers the segment of each. */

@@ -6,7 +6,8 @@ import org.apache.pulsar.client.api.v5.Producer;
 /**
  * Sends numbered messages of several keys in turn, one after the other: the next when the one before is stored.
  *
- * <p>The value of a message is {@code name|n}, with n counted from 0 for each key. An error ends it.
+ * <p>The value of a message is {@code name|n|}, with n counted from 0 for each key, and dots up to a size. An error
+ * ends it.
  */
 final class KeyedSender implements Activity {
     private static final long NS = 1_000_000_000L;
@@ -16,17 +17,20 @@ final class KeyedSender implements Activity {
     private final List<String> keys;
     private final double perSecond;
     private final int total;
+    private final int sizeBytes;
     private final Reports reports;
     private final Thread thread;
     private volatile boolean stopping;
 
     /** Begins at once. {@code perSecond} 0 is as fast as it goes. */
-    KeyedSender(String name, Producer<String> producer, List<String> keys, double perSecond, int total, Reports reports) {
+    KeyedSender(String name, Producer<String> producer, List<String> keys, double perSecond, int total, int sizeBytes,
+            Reports reports) {
         this.name = name;
         this.producer = producer;
         this.keys = keys;
         this.perSecond = perSecond;
         this.total = total;
+        this.sizeBytes = sizeBytes;
         this.reports = reports;
         this.thread = Thread.ofPlatform().daemon().name(name).start(this::run);
     }
@@ -48,8 +52,10 @@ final class KeyedSender implements Activity {
                 }
                 String key = keys.get(stored % keys.size());
                 int number = stored / keys.size();
+                String value = name + "|" + number + "|";
+                value += ".".repeat(Math.max(0, sizeBytes - value.length()));
                 long called = System.nanoTime();
-                long segment = Segments.of(producer.newMessage().key(key).value(name + "|" + number).send());
+                long segment = Segments.of(producer.newMessage().key(key).value(value).send());
                 tookNs[stored] = System.nanoTime() - called;
                 reports.tell(name, "sent", "message", new Object[] {key, number, segment, called, tookNs[stored]});
             }
