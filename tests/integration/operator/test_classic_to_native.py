@@ -11,6 +11,7 @@ import pulsar as pulsar_client
 import pytest
 
 from dev.access import PulsarAccess
+from dev.v5.process import V5Error
 from scalable_topics.sdk import Client
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.resources import CONNECTIONS, TOPICS
@@ -18,7 +19,6 @@ from tests.support import manifests
 from tests.support.consumption import Kind
 from tests.support.native_world import NativeWorld
 from tests.support.v5_client import V5Client
-from tests.support.v5_reports import V5Error
 from tests.support.waiting import eventually
 from tests.support.world import NATIVE_CONNECTION, condition, phase
 from tests.support.world_making import make_world
