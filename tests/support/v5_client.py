@@ -85,7 +85,14 @@ class V5Client:
         return segments
 
     async def producer(
-        self, topic: str, name: str, keys: Sequence[str], *, total: int, per_second: float = 0.0
+        self,
+        topic: str,
+        name: str,
+        keys: Sequence[str],
+        *,
+        total: int,
+        per_second: float = 0.0,
+        producer_name: str = "",
     ) -> V5Producer:
         """Start a producer that sends to the keys in turn, one message after the other.
 
@@ -95,10 +102,12 @@ class V5Client:
             keys: the messages of each are numbered from 0.
             total: it ends after so many.
             per_second: messages; 0 for as many as it can.
+            producer_name: as brokers know it; empty to have it named by them.
         """
         producer = V5Producer(self, name)
         self._listeners[name] = producer.hear
-        await self.call("send", topic=topic, name=name, keys=list(keys), total=total, perSecond=per_second)
+        told = {"total": total, "perSecond": per_second, "producerName": producer_name}
+        await self.call("send", topic=topic, name=name, keys=list(keys), **told)
         return producer
 
     async def consumer(self, kind: Kind, topic: str, subscription: str, name: str) -> V5Consumer:
