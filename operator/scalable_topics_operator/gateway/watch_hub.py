@@ -16,7 +16,7 @@ from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.peers import Peer
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.topic_backend import recorded_backend
+from scalable_topics_operator.controllers.topic_backend import backend_of_topic
 from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway.segment_owners import find_owners
 from scalable_topics_operator.gateway.views import Connections, Leaders
@@ -275,7 +275,7 @@ class WatchHub:
                 found.leader,
                 hold_ms=self._hold_ms,
                 least_term=least_term,
-                backend=recorded_backend(body),
+                backend=backend_of_topic(body),
             )
         except (LayoutError, KeyError, TypeError, ValueError) as error:
             # Its conditions say so; nothing acts on it, and watchers keep what they have.
