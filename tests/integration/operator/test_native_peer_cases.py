@@ -271,24 +271,28 @@ async def _auto_created(stage: Stage) -> dict[str, Any]:
 
 
 async def _under_traffic(stage: Stage, segments: int, path: str) -> dict[str, Any]:
+    """Pulsar's own producer stores the message that is under way at a seal twice now and then (measured), so what comes
+    to a consumer is held to what is stored: to what a subscription has whose consumer comes when all is over.
+    """
     await stage.rest.create(stage.local, segments)
+    assert (await stage.ask("PUT", "/subscriptions/kept?type=QUEUE")).status == 204
     async with stage.application() as application:
-        queue = await application.consumer(Kind.QUEUE, stage.topic, "shared", "queue")
+        stream = await application.consumer(Kind.STREAM, stage.topic, "ordered", "stream")
         producer = await application.producer(stage.topic, "p", KEYS, total=10**6, per_second=300)
         await producer.until(100)
         await stage.change(path)
         await producer.until(100)
         await producer.stop()
-        sent = Counter(one.message for one in producer.sent)
-        await queue.until(len(producer.sent))
-        received = Counter(one.message for one in (await _stopped(queue)).receipts)
+        reader = await application.consumer(Kind.QUEUE, stage.topic, "kept", "reader")
+        await stage.rest.native.until_drained(stage.local, "ordered", "kept")
+        for consumer in (stream, reader):
+            await consumer.stop()
+    sent = Counter(one.message for one in producer.sent)
+    received, stored = (Counter(one.message for one in consumer.receipts) for consumer in (stream, reader))
     assert len({one.segment for one in producer.sent}) > segments, "the new segments were used"
-    return {"lost": (sent - received).total(), "duplicates": (received - sent).total()}
-
-
-async def _stopped(consumer: V5Consumer) -> V5Consumer:
-    await consumer.stop()
-    return consumer
+    # Of one sender, one message is under way at a time.
+    assert (stored - sent).total() <= 1, stored.most_common(2)
+    return {"lost": (sent - received).total(), "duplicates": (received - stored).total()}
 
 
 async def _watch_lost(stage: Stage) -> dict[str, Any]:

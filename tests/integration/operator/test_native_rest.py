@@ -41,14 +41,6 @@ async def _make(rest: RestBench, topic: str, segments: int, properties: dict[str
         )
 
 
-async def _until_drained(rest: RestBench, topic: str, subscription: str) -> None:
-    await eventually(
-        lambda: rest.native.stats(topic),
-        lambda stats: stats["subscriptions"][subscription]["msgBacklog"] == 0,
-        what=f"{subscription} has nothing left",
-    )
-
-
 async def test_a_topic_comes_and_goes(native_rest: RestBench, tmp_path: Path) -> None:
     rest, url = native_rest, native_rest.url("comes")
     await _make(rest, "comes", 2, {"team": "shop"})
@@ -191,7 +183,7 @@ async def test_subscriptions_are_moved(native_rest: RestBench, tmp_path: Path) -
     async with rest.v5(tmp_path) as application:
         await application.produce(rest.native.name("moved"), "list", [f"k{number}" for number in range(10)])
     assert (await rest.ask("POST", f"{url}/skip-all")).status == 204
-    await _until_drained(rest, "moved", "s")
+    await rest.native.until_drained("moved", "s")
     before_all = round((time.time() - 3600) * 1000)
     assert (await rest.ask("POST", f"{url}/seek?timestamp={before_all}")).status == 204
     await eventually(
@@ -202,6 +194,34 @@ async def test_subscriptions_are_moved(native_rest: RestBench, tmp_path: Path) -
     positions = {"positions": [{"segment": 0, "ledgerId": 1, "entryId": 0}]}
     answer = await rest.ask("POST", f"{url}/restore", body=positions)
     assert (answer.status, "by their consumers" in answer.reason) == (412, True)
+
+
+async def test_an_ordinary_topic_is_migrated_and_its_old_segment_is_shown(native_rest: RestBench) -> None:
+    rest, url = native_rest, native_rest.url("plain")
+    old = rest.world.topic_name("plain").persistent
+    await rest.world.pulsar.create_topic(old)
+    await rest.world.pulsar.create_subscription(old, "billing")
+    with rest.application() as application:
+        await application.send(old, "m0", "m1", "m2")
+    assert (await rest.ask("POST", f"{url}/migrate?dryRun=true")).status == 200
+    assert await rest.native.record("plain") is None
+    assert (await rest.ask("POST", f"{url}/migrate")).status == 204
+    await rest.until_shown(url, segments=2)
+    assert [one.topic for one in (await rest.native.layout("plain")).sealed] == [old]
+    record = (await rest.ask("GET", url)).body
+    assert record["segments"]["0"]["legacyTopicName"] == old
+    stats = await eventually(
+        lambda: rest.ask("GET", f"{url}/stats"), lambda answer: answer.status == 200, what="there are stats"
+    )
+    segments = stats.body["layout"]["segments"]
+    assert [(one["state"], one["hashRange"]) for one in segments.values()] == [
+        ("Sealed", "0000-ffff"),
+        ("Active", "0000-ffff"),
+    ]
+    assert stats.body["subscriptions"]["billing"]["msgBacklog"] == 3
+    path = f"/admin/v2/segments/{rest.world.pulsar_namespace}/plain"
+    for descriptor, backlog in (("0000-ffff-0", 3), ("0000-ffff-1", 0)):
+        assert (await rest.ask("GET", f"{path}/{descriptor}/subscription/billing/backlog")).body == backlog
 
 
 async def test_stats_and_segments_tell_what_the_brokers_tell(native_rest: RestBench, tmp_path: Path) -> None:
