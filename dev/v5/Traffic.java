@@ -86,7 +86,7 @@ public final class Traffic {
 
     private void send(JsonNode command) throws Exception {
         String name = text(command, "name");
-        Producer<String> producer = producer(text(command, "topic"));
+        Producer<String> producer = producer(text(command, "topic"), command.path("producerName").asText());
         activities.put(name, new KeyedSender(name, producer, keys(command),
                 command.get("perSecond").asDouble(), command.get("total").asInt(), command.get("sizeBytes").asInt(), reports));
     }
@@ -96,7 +96,7 @@ public final class Traffic {
         List<CompletableFuture<MessageId>> sends = new ArrayList<>();
         Map<String, Integer> numbers = new HashMap<>();
         Semaphore room = new Semaphore(UNDER_WAY);
-        try (Producer<String> producer = producer(text(command, "topic"))) {
+        try (Producer<String> producer = producer(text(command, "topic"), "")) {
             for (String key : keys(command)) {
                 room.acquire();
                 AsyncMessageBuilder<String> message = producer.async().newMessage();
@@ -134,9 +134,11 @@ public final class Traffic {
                 .subscribe(), reports));
     }
 
-    private Producer<String> producer(String topic) throws Exception {
+    /** A producer; brokers name it where {@code name} is empty. */
+    private Producer<String> producer(String topic, String name) throws Exception {
         // One message an entry: what is measured is a message's way, and not how long a batch waits for others.
-        return client.newProducer(Schema.string()).topic(topic).batchingPolicy(BatchingPolicy.ofDisabled()).create();
+        var builder = client.newProducer(Schema.string()).topic(topic).batchingPolicy(BatchingPolicy.ofDisabled());
+        return (name.isEmpty() ? builder : builder.producerName(name)).create();
     }
 
     private static List<String> keys(JsonNode command) {

@@ -41,6 +41,7 @@ from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.controllers.segment_operations import SegmentOperationController
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
 from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
+from scalable_topics_operator.controllers.topic_backend import backend_of_topic
 from scalable_topics_operator.controllers.topic_reconciler import TopicReconciler
 from scalable_topics_operator.controllers.topic_views import LeaderViews
 from scalable_topics_operator.controllers.topic_work import (
@@ -49,7 +50,6 @@ from scalable_topics_operator.controllers.topic_work import (
     BY_PULSAR_NAMESPACE,
     TopicWorkMaker,
     backend_of,
-    backend_of_topic,
     canonical_topic,
     connection_of,
     pulsar_namespace,
@@ -172,7 +172,10 @@ class OperatorProcess:
                     metrics=self._metrics,
                     hold_seconds=settings.operations.hold_seconds,
                     limits=SessionLimits(settings.gateway_sessions, settings.gateway_sessions_per_caller),
-                    routes=(self._rest(kube, connections, loads, peer_token), self._consumer_sessions(kube)),
+                    routes=(
+                        self._rest(kube, connections, loads, peer_token),
+                        self._consumer_sessions(kube, connections),
+                    ),
                 )
                 orphans = self._make_orphan_watch(kube, events, connections, installation)
                 try:
@@ -220,9 +223,9 @@ class OperatorProcess:
             nobody_led_until_seconds=installation.made_at_seconds + settings.lease.lease_seconds,
         )
 
-    def _consumer_sessions(self, kube: KubeClient) -> RouteMaker:
+    def _consumer_sessions(self, kube: KubeClient, connections: ConnectionController) -> RouteMaker:
         assert self._coordinator is not None
-        sessions = ConsumerSessions(kube, self._cache, self._coordinator, self._shards, self._queue.add)
+        sessions = ConsumerSessions(kube, self._cache, connections, self._coordinator, self._shards, self._queue.add)
         return lambda parts: ConsumerSessionRoutes(parts, sessions).routes()
 
     def _rest(

@@ -6,7 +6,9 @@ import importlib
 import pkgutil
 
 from tests import conformance
+from tests.conformance.deliberate_differences import NOT_ON_NATIVE
 from tests.conformance.peer_case import PeerCase, load_cases
+from tests.integration.operator import test_native_peer_cases as native
 
 
 def _cases_of(module: str) -> set[tuple[str, str]]:
@@ -18,4 +20,14 @@ def _cases_of(module: str) -> set[tuple[str, str]]:
 def test_every_case_belongs_to_a_test() -> None:
     modules = [found.name for found in pkgutil.iter_modules(conformance.__path__)]
     run = [key for name in modules if name.endswith("_peer_cases") for key in _cases_of(name)]
+    # Those are of Pulsar's own client with its own brokers.
+    run += [case.key for case in native.CASES if case.area == native.END_TO_END]
     assert sorted(run) == sorted(case.key for case in load_cases())
+
+
+def test_every_case_of_the_gateway_is_run_with_brokers_of_pulsar_5_or_cannot_be() -> None:
+    of_the_gateway = {case.key for case in load_cases() if case.area in native.AREAS}
+    run = {(case.area, case.name) for case in native.CASES}
+    assert run.isdisjoint(NOT_ON_NATIVE)
+    assert run | NOT_ON_NATIVE.keys() == of_the_gateway
+    assert native.STORIES.keys() == {case.name for case in native.CASES}

@@ -32,7 +32,7 @@ def _stats(layout: SegmentLayout, loads: dict[int, SegmentSample]) -> dict[str, 
     memory.scale.load.take(sample, segments, AutoScaleConfig(), 60.0)
     cache = ObjectCache()
     cache.observe(TOPICS, topic_body(created()))
-    subject = SimpleNamespace(topic=ORDERS, layout=layout, backend="Classic")
+    subject = SimpleNamespace(topic=ORDERS, layout=layout, backend="Classic", spec=None)
     maker = cast(TopicWorkMaker, SimpleNamespace(subject=lambda key, body: subject))
     found = LeaderViews(cache, maker, lambda key: memory, ConsumerCounts(lambda key: None)).stats(KEY)
     assert found is not None

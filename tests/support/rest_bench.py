@@ -16,11 +16,13 @@ from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_login import load_endpoint
 from scalable_topics_operator.cluster.resources import CONNECTIONS
 from tests.support.callers import OUR_KINDS, make_caller
+from tests.support.native_world import NativeWorld
 from tests.support.pulsar_client import PulsarClient
 from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import Replicas, replicas
 from tests.support.running_operator import FAST_FLAGS, RunningOperator
 from tests.support.session_client import open_session
+from tests.support.v5_client import V5Client
 from tests.support.waiting import eventually
 from tests.support.world import World
 
@@ -88,6 +90,18 @@ class RestBench:
         ):
             found = await response.json() if await response.read() else None
             return RestAnswer(response.status, found, response.headers.get("X-Scalable-Topics-Operation", ""))
+
+    @property
+    def native(self) -> NativeWorld:
+        """Asks the brokers themselves, where they own the layouts."""
+        return NativeWorld(self.world)
+
+    @asynccontextmanager
+    async def v5(self, directory: Path) -> AsyncIterator[V5Client]:
+        """Pulsar's V5 client, of an application that may do everything."""
+        token_file, service_url = self.pulsar.superuser_token_file, self.pulsar.service_url
+        async with V5Client.connected(service_url, token_file, directory) as client:
+            yield client
 
     async def create(self, topic: str, segments: int = 2, properties: dict[str, str] | None = None) -> None:
         """Create a topic, and wait until both replicas show it."""

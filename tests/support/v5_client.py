@@ -38,6 +38,7 @@ class V5Client(V5Process):
         total: int,
         per_second: float = 0.0,
         size_bytes: int = 0,
+        producer_name: str = "",
     ) -> V5Producer:
         """Start a producer that sends to the keys in turn, one message after the other.
 
@@ -48,11 +49,17 @@ class V5Client(V5Process):
             total: it ends after so many.
             per_second: messages; 0 for as many as it can.
             size_bytes: that each message has at least.
+            producer_name: as brokers know it; empty to have it named by them.
         """
         producer = V5Producer(self, name)
         self.listen(name, producer.hear)
-        amounts = {"total": total, "perSecond": per_second, "sizeBytes": size_bytes}
-        await self.call("send", topic=topic, name=name, keys=list(keys), **amounts)
+        told = {
+            "total": total,
+            "perSecond": per_second,
+            "sizeBytes": size_bytes,
+            "producerName": producer_name,
+        }
+        await self.call("send", topic=topic, name=name, keys=list(keys), **told)
         return producer
 
     async def consumer(self, kind: Kind, topic: str, subscription: str, name: str) -> V5Consumer:

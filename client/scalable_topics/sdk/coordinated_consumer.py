@@ -14,11 +14,12 @@ import pulsar
 from scalable_topics.layout import TopicName
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.consumer_session import ConsumerSession
-from scalable_topics.sdk.errors import ClientError, ClosedError, ConnectError
+from scalable_topics.sdk.errors import ClientError, ClosedError
 from scalable_topics.sdk.gateway_options import GatewayOptions
 from scalable_topics.sdk.layout_follower import LayoutFollower
 from scalable_topics.sdk.options import ConnectionOptions, StreamConsumerOptions
 from scalable_topics.sdk.ordinary_session import OrdinarySession
+from scalable_topics.sdk.pulsar_binding import attach_refused
 from scalable_topics.sdk.received_message import StreamMessage
 from scalable_topics.sdk.session_frames import ConsumerKind
 from scalable_topics.sdk.stream_reading import StreamReading
@@ -94,7 +95,7 @@ class CoordinatedConsumer:
         try:
             await self._session.start(self._reading.held)
         except pulsar.PulsarException as error:
-            raise ConnectError(f"cannot attach a consumer to {self._topic}: {type(error).__name__}") from None
+            raise attach_refused("consumer", self._topic, error) from None
         self._looking = self._loop.create_task(self._keep_looking())
 
     @property

@@ -11,6 +11,16 @@ class ScalableTopicNotFoundError(ClientError):
     """There is no such scalable topic that this library can use."""
 
 
+class NativeTopicError(ClientError):
+    """The brokers own the topic's layout (the operator's backend Native), which this library cannot use."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"{topic} is a scalable topic of the brokers' own (backend Native): its segments have segment:// names, "
+            "which pulsar-client refuses, so this library cannot use it; use the Java V5 client of Pulsar 5"
+        )
+
+
 class LayoutMessageError(ClientError):
     """A message of the layout topic that this release cannot follow: malformed, or of a later version."""
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from scalable_topics.layout import MAX_BUCKETS, RING_SIZE, HashRange, LayoutError, SegmentState, parse_incarnation
 from scalable_topics.layout.json_fields import as_int, as_list, as_member, as_object, as_text, required
-from scalable_topics.sdk.errors import LayoutMessageError
+from scalable_topics.sdk.errors import LayoutMessageError, NativeTopicError
 
 SUPPORTED_VERSION = 1
+_NATIVE_SEGMENT = "segment://"
 
 Settled = Mapping[int, Mapping[str, int]]
 """Of sealed segments: the last stored sequence id of each producer by its name, -1 for none."""
@@ -130,6 +131,7 @@ def parse_layout_message(data: bytes | str) -> LayoutMessage:
     Raises:
         LayoutMessageError: not JSON, a field is missing or wrong, the active segments do not tile the ring as their
             routing needs it, or the version or the routing is of a later release.
+        NativeTopicError: its segments are the brokers' own.
     """
     try:
         body = as_object(json.loads(data), "a layout message")
@@ -159,6 +161,8 @@ def _message(body: Mapping[str, Any]) -> LayoutMessage:
         routing=_routing(body),
     )
     parse_incarnation(message.incarnation)
+    if any(segment.topic.startswith(_NATIVE_SEGMENT) for segment in segments):
+        raise NativeTopicError(message.topic)
     if len(message.segments) != len(segments):
         raise LayoutMessageError(f"the layout of {message.topic} names a segment twice")
     if message.routing is Routing.MODULO:

@@ -14,7 +14,6 @@ from scalable_topics.layout import TopicName
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.errors import (
     ClosedError,
-    ConnectError,
     QueueFullError,
     SendOutcomeUnknownError,
     SendTimeoutError,
@@ -26,6 +25,7 @@ from scalable_topics.sdk.message_id import MessageId
 from scalable_topics.sdk.options import ConnectionOptions, ProducerOptions
 from scalable_topics.sdk.outgoing_message import MessageFields, OutgoingMessage
 from scalable_topics.sdk.pending_sends import PendingSends
+from scalable_topics.sdk.pulsar_binding import attach_refused
 from scalable_topics.sdk.segment_connections import SegmentConnections
 from scalable_topics.sdk.segment_lane import KEYLESS, NOT_HANDED_OVER, LaneKey, SegmentLane, Send
 from scalable_topics.sdk.send_plan import SendPlan
@@ -107,7 +107,7 @@ class Producer:
         try:
             await self._driver.open_ahead()
         except pulsar.PulsarException as error:
-            raise ConnectError(f"cannot attach a producer to {self._topic}: {type(error).__name__}") from None
+            raise attach_refused("producer", self._topic, error) from None
 
     @property
     def topic(self) -> str:

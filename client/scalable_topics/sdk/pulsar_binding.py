@@ -15,7 +15,9 @@ from typing import Any
 import _pulsar
 import pulsar
 
+from scalable_topics.layout import TopicName
 from scalable_topics.sdk.effects import Outcome
+from scalable_topics.sdk.errors import ConnectError
 
 OK = _pulsar.Result.Ok
 MessageBuilder = _pulsar.MessageBuilder
@@ -84,3 +86,14 @@ def close_client(client: pulsar.Client) -> None:
         client.close()
     except pulsar.PulsarException:
         client.shutdown()
+
+
+def attach_refused(what: str, topic: TopicName, error: pulsar.PulsarException) -> ConnectError:
+    """The error for the application of a producer or consumer that cannot be attached, with what may be behind it."""
+    why = f"cannot attach a {what} to {topic}: {type(error).__name__}"
+    if isinstance(error, pulsar.TopicNotFound):
+        why += (
+            ". Where it is a scalable topic of the brokers' own (backend Native), use the Java V5 client of Pulsar 5: "
+            "this library cannot"
+        )
+    return ConnectError(why)

@@ -12,12 +12,13 @@ import pulsar
 from scalable_topics.layout import TopicName
 from scalable_topics.sdk.attachments import Attach, Attachments, Detach
 from scalable_topics.sdk.blocking_calls import BlockingCalls
-from scalable_topics.sdk.errors import ClientError, ClosedError, ConnectError
+from scalable_topics.sdk.errors import ClientError, ClosedError
 from scalable_topics.sdk.inbox import Inbox
 from scalable_topics.sdk.layout_follower import LayoutFollower
 from scalable_topics.sdk.layout_message import FollowedSegment, LayoutMessage
 from scalable_topics.sdk.message_id import MessageId
 from scalable_topics.sdk.options import ConnectionOptions, QueueConsumerOptions
+from scalable_topics.sdk.pulsar_binding import attach_refused
 from scalable_topics.sdk.received_message import ReceivedMessage
 from scalable_topics.sdk.segment_consumer import Listener, SegmentConsumer, Subscribe
 
@@ -75,7 +76,7 @@ class QueueConsumer:
                 *(self._attach_first(segments[key], consumer) for key, consumer in self._consumers.items())
             )
         except pulsar.PulsarException as error:
-            raise ConnectError(f"cannot attach a consumer to {self._topic}: {type(error).__name__}") from None
+            raise attach_refused("consumer", self._topic, error) from None
 
     @property
     def topic(self) -> str:

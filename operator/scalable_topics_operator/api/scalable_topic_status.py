@@ -196,6 +196,8 @@ class SubscriptionStatus(ApiModel):
     """Whether somebody asked for it, or for its end, besides what is declared (R32)."""
     forced: bool | None = None
     """Whether it is deleted although consumers are attached."""
+    ordered: bool | None = None
+    """Whether the brokers are to give each of its segments to one consumer; of the Native backend only."""
 
 
 class ManagedPermission(ApiModel):

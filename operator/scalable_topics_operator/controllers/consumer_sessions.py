@@ -10,12 +10,15 @@ from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeConflict
 from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
+from scalable_topics_operator.controllers.connections import ConnectionHandle
 from scalable_topics_operator.controllers.coordinator import Coordinator
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.ordered_subscriptions import find_subscription, subscription_object
 from scalable_topics_operator.controllers.session_room import Outlet, Registration, Room, Session
 from scalable_topics_operator.controllers.subscription_status import read_group
 from scalable_topics_operator.controllers.timestamps import timestamp_now
+from scalable_topics_operator.controllers.topic_backend import is_native
+from scalable_topics_operator.controllers.topic_work import connection_of
 
 T = TypeVar("T")
 
@@ -34,6 +37,19 @@ class RegistrationRefused(Exception):
         self.status = status
         self.reason = reason
         self.final = final
+
+
+_NATIVE_REASON = (
+    "the topic is of the Native backend, where the brokers coordinate consumers: there is no session to register with. "
+    "Use the Java V5 client of Pulsar 5, which attaches to topic:// names by itself"
+)
+
+
+class Connections(Protocol):
+    """The Pulsar clusters."""
+
+    def handle(self, key: ObjectKey) -> ConnectionHandle | None:
+        """The handle of a connection; None if it was never looked at."""
 
 
 class Leading(Protocol):
@@ -84,6 +100,7 @@ class ConsumerSessions:
     Args:
         kube: the API server.
         cache: the objects.
+        connections: the topics' Pulsar clusters.
         coordinator: keeps the subscriptions.
         leading: says what this replica leads.
         wake: has an object reconciled.
@@ -94,6 +111,7 @@ class ConsumerSessions:
         self,
         kube: KubeClient,
         cache: ObjectCache,
+        connections: Connections,
         coordinator: Coordinator,
         leading: Leading,
         wake: Callable[[ObjectKey], None],
@@ -101,6 +119,7 @@ class ConsumerSessions:
     ) -> None:
         self._kube = kube
         self._cache = cache
+        self._connections = connections
         self._coordinator = coordinator
         self._leading = leading
         self._wake = wake
@@ -118,7 +137,7 @@ class ConsumerSessions:
             outlet: the way to it.
 
         Raises:
-            RegistrationRefused: it cannot register.
+            RegistrationRefused: it cannot register; on the Native backend nobody can.
             NotLed: another replica leads the topic.
             KubeError: the subscription's object cannot be made.
         """
@@ -137,10 +156,12 @@ class ConsumerSessions:
 
     async def _object(self, topic: ObjectKey, subscription: str, registration: Registration) -> Body:
         """The subscription's object, made where there is none."""
+        owner = self._cache.get(topic)
+        if owner is not None and is_native(owner, self._connections.handle(connection_of(owner))):
+            raise RegistrationRefused(412, _NATIVE_REASON, final=True)
         found = find_subscription(self._cache, topic, subscription)
         if found is not None:
             return found[1]
-        owner = self._cache.get(topic)
         if owner is None or owner["metadata"].get("deletionTimestamp"):
             raise RegistrationRefused(404, f"there is no ScalableTopic {topic.namespace}/{topic.name}", final=True)
         wanted = subscription_object(owner, subscription, registration.kind, latest=registration.latest)

@@ -38,6 +38,7 @@ from scalable_topics_operator.controllers.subscription_status import (
     write_group,
 )
 from scalable_topics_operator.controllers.timestamps import timestamp_now
+from scalable_topics_operator.controllers.topic_backend import is_native
 from scalable_topics_operator.operations.errors import BackendUnavailable
 from scalable_topics_operator.operations.protocols import Position, TopicBackend
 from scalable_topics_operator.telemetry.metrics import Metrics
@@ -199,7 +200,8 @@ class Coordinator:
             self._metrics.consumers_removed.inc(removed)
         del room.said[:said]
         self._watch(turn, room, group)
-        self._counts.set(turn.topic_key, turn.subscription, len(group.members))
+        if turn.topic is None or not is_native(turn.topic):
+            self._counts.set(turn.topic_key, turn.subscription, len(group.members))
         all_told = True
         if turn.situation.phase is Phase.DELETING:
             room.refuse_all(409, f"subscription {turn.subscription} is being deleted", final=True)

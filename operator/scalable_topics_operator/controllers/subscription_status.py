@@ -11,6 +11,7 @@ from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.assignment.group import Group, Member, Version
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
+from scalable_topics_operator.controllers.topic_backend import is_native
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from scalable_topics_operator.operations.topic_state import TopicState, read_state
 
@@ -32,7 +33,7 @@ class Situation:
     Args:
         phase: where it stands.
         standing: the same for people.
-        layout: of the topic; None while there is none.
+        layout: of the topic; None while there is none, and where the brokers own it: they tell consumers what to read.
         out_of_scope: ids of segments that it never reads (R18).
     """
 
@@ -63,6 +64,8 @@ def situation_of(topic: str, body: Body | None, subscription: str) -> Situation:
         why = f"ScalableTopic {topic} makes the cursors of subscription {subscription}"
         return Situation(Phase.PENDING, Standing.working("CursorsMissing", why), state.layout)
     phase, standing = _stands(state, entry)
+    if is_native(body):
+        return Situation(phase, standing)
     return Situation(phase, standing, state.layout, frozenset(entry.out_of_scope))
 
 

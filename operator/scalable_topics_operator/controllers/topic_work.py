@@ -22,7 +22,6 @@ from scalable_topics_operator.controllers.auto_scaler import Subject
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.connection_access import why_not_allowed
 from scalable_topics_operator.controllers.connections import (
-    CLASSIC,
     NATIVE,
     NOT_PROBED,
     ConnectionController,
@@ -31,6 +30,7 @@ from scalable_topics_operator.controllers.connections import (
 from scalable_topics_operator.controllers.intents import topic_intent
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.ordered_subscriptions import TopicReaders, declared_by_objects
+from scalable_topics_operator.controllers.topic_backend import backend_of_topic, wanted_backend
 from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_status import TopicFacts
 from scalable_topics_operator.controllers.topic_store import StatusTopicStore
@@ -159,11 +159,6 @@ def connection_of(body: Body) -> ObjectKey:
     return ObjectKey(CONNECTIONS.plural, reference.get("namespace") or body["metadata"]["namespace"], reference["name"])
 
 
-def backend_of_topic(body: Body) -> str:
-    """Who owns the layout of a ScalableTopic, as its status says (R2)."""
-    return (body.get("status") or {}).get("backend") or CLASSIC
-
-
 def backend_of(connections: ConnectionController, body: Body) -> TopicBackend | None:
     """The brokers of a ScalableTopic; None while they cannot be asked."""
     handle = connections.handle(connection_of(body))
@@ -231,7 +226,7 @@ class TopicWorkMaker:
         metadata = body["metadata"]
         cluster_id = handle.probe.cluster_id if handle.probe else ""
         recorded = (body.get("status") or {}).get("clusterId")
-        kind = (body.get("status") or {}).get("backend") or handle.backend_of_new
+        kind = wanted_backend(body, handle)
         facts = TopicFacts(metadata["uid"], metadata["generation"], str(topic), kind, cluster_id)
         topic_store = self._store(key, store, facts)
         common: _Common = {

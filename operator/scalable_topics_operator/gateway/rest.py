@@ -85,7 +85,7 @@ def rest_routes(sources: RestSources, parts: GatewayParts) -> Iterable[web.Route
     )
     bound = (
         *topics.bound(),
-        *ViewHandlers(admission, parts.leaders, parts.forwarding, sources.views).bound(),
+        *ViewHandlers(admission, parts.leaders, parts.forwarding, sources.views, looks).bound(),
         *subscriptions.bound(),
         *OperationHandlers(admission, operations, parts.ordinary, waits).bound(),
         *migrations.bound(),

@@ -95,9 +95,9 @@ SUBSCRIPTION: Schema = fields(
         "phase": TEXT,
         "initialPosition": {"type": "string", "enum": ["earliest", "latest"]},
         "outOfScope": listed(WHOLE),
-        "declaredBy": {"type": "string", "enum": ["spec", "object", "request"]},
+        "declaredBy": {"type": "string", "enum": ["spec", "object", "request", "clients"]},
     },
-    {"assignment": _ASSIGNMENT},
+    {"assignment": _ASSIGNMENT, "msgBacklog": WHOLE},
 )
 _ORDINAL: Schema = {**WHOLE, "minimum": 0, "maximum": MOST_WHOLE}
 _PLACE: Schema = {**_ORDINAL, "minimum": -1}
@@ -125,8 +125,11 @@ PLAN: Schema = fields({"message": TEXT}, {"plan": {"type": "object"}})
 SEGMENT_SUBSCRIPTION: Schema = fields(
     {"backlog": WHOLE, "markDelete": TEXT, "consumers": WHOLE, "counts": {"type": "boolean"}}
 )
+ENGINE: Schema = {"type": "string", "enum": ["Operator", "Broker"]}
 STATS: Schema = fields({"topic": TEXT, "layout": {"type": "object"}, "subscriptions": {"type": "object"}})
-EXPLANATION: Schema = fields({"topic": TEXT, "decision": {"type": "object"}, "findings": listed({"type": "object"})})
-EFFECTIVE_POLICY: Schema = fields({"topic": TEXT, "knobs": listed({"type": "object"})})
+EXPLANATION: Schema = fields(
+    {"topic": TEXT, "decision": {"type": "object"}, "findings": listed({"type": "object"})}, {"engine": ENGINE}
+)
+EFFECTIVE_POLICY: Schema = fields({"topic": TEXT, "knobs": listed({"type": "object"})}, {"engine": ENGINE})
 REFUSAL: Schema = fields({"reason": TEXT}, {"manifest": TEXT})
 ACCEPTED: Schema = fields({"reason": TEXT}, {"operation": fields({"namespace": TEXT, "name": TEXT})})

@@ -8,11 +8,11 @@ from aiohttp import web
 
 from scalable_topics.layout import Segment, segment_descriptor, to_pip468
 from scalable_topics_operator.gateway import segment_routes
+from scalable_topics_operator.gateway.clients_shown import SegmentCursor
 from scalable_topics_operator.gateway.common_parameters import DESCRIPTOR, SUBSCRIPTION
 from scalable_topics_operator.gateway.looks import SegmentLooks
 from scalable_topics_operator.gateway.refusal import Refusal, error_response
 from scalable_topics_operator.gateway.rest_call import Bound, Call, RestAdmission, Subject
-from scalable_topics_operator.operations.protocols import CursorLook
 
 _INSTEAD = (
     "segments are written by the operator alone; use /admin/v2/scalable: split, merge and rebucket of the topic, and "
@@ -48,16 +48,16 @@ class SegmentHandlers:
 
     async def _subscriptions(self, call: Call) -> web.StreamResponse:
         subject = await self._admission.topic(call)
-        look = await self._looks.one(subject, _segment(call, subject))
-        return web.json_response({name: _cursor(cursor) for name, cursor in sorted(look.cursors.items())})
+        cursors = await self._looks.cursors(subject, _segment(call, subject))
+        return web.json_response({name: _cursor(cursor) for name, cursor in sorted(cursors.items())})
 
     async def _backlog(self, call: Call) -> web.StreamResponse:
         subject = await self._admission.topic(call)
         segment, subscription = _segment(call, subject), call.values.need(SUBSCRIPTION)
-        look = await self._looks.one(subject, segment)
-        if subscription not in look.cursors:
+        cursors = await self._looks.cursors(subject, segment)
+        if subscription not in cursors:
             raise Refusal(404, f"segment {segment.segment_id} has no cursor of subscription {subscription}")
-        return web.json_response(look.cursors[subscription].backlog)
+        return web.json_response(cursors[subscription].backlog)
 
     async def _refuse(self, call: Call) -> web.StreamResponse:
         return error_response(405, _INSTEAD, allow="GET")
@@ -72,10 +72,10 @@ def _segment(call: Call, subject: Subject) -> Segment:
     return segment
 
 
-def _cursor(cursor: CursorLook) -> dict[str, Any]:
+def _cursor(cursor: SegmentCursor) -> dict[str, Any]:
     return {
         "backlog": cursor.backlog,
-        "markDelete": str(cursor.mark_delete),
+        "markDelete": cursor.mark_delete,
         "consumers": cursor.consumers,
         "counts": cursor.counts,
     }

@@ -18,6 +18,8 @@ from scalable_topics_operator.controllers.ordered_subscriptions import (
     subscription_object,
 )
 from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
+from scalable_topics_operator.controllers.topic_backend import is_native
+from scalable_topics_operator.gateway import native_stats
 from scalable_topics_operator.gateway import subscription_routes as routes
 from scalable_topics_operator.gateway.acting import CallerWrites
 from scalable_topics_operator.gateway.common_parameters import FORCE, SUBSCRIPTION
@@ -85,12 +87,12 @@ class SubscriptionHandlers:
         ]
 
     async def _list(self, call: Call) -> web.StreamResponse:
-        shown = self._shown(await self._admission.topic(call))
+        shown = await self._shown(await self._admission.topic(call))
         return web.json_response([shown[name] for name in sorted(shown)])
 
     async def _get(self, call: Call) -> web.StreamResponse:
         subject, name = await self._admission.topic(call), call.values.need(SUBSCRIPTION)
-        shown = self._shown(subject).get(name)
+        shown = (await self._shown(subject)).get(name)
         if shown is None:
             raise Refusal(
                 404,
@@ -106,6 +108,9 @@ class SubscriptionHandlers:
         elsewhere = await self._elsewhere(call, subject)
         if elsewhere is not None:
             return elsewhere
+        if is_native(subject.body):
+            await self._create_native(subject, name, kind, latest=latest)
+            return await self._until(subject, name, SubscriptionPhase.ACTIVE.value)
         found = find_subscription(self._cache, subject.key, name)
         _require_kind(name, kind, _entries(subject).get(name), found[1] if found is not None else None)
         if kind == routes.QUEUE:
@@ -115,6 +120,20 @@ class SubscriptionHandlers:
             await self._writes.create(call.caller, SUBSCRIPTIONS, made)
         return await self._until(subject, name, SubscriptionPhase.ACTIVE.value)
 
+    async def _create_native(self, subject: Subject, name: str, kind: str, *, latest: bool) -> None:
+        """Have the brokers' own subscription made: who reads what they decide themselves, so an object of ours that
+        registers consumers would have nothing to say. Raises Refusal.
+        """
+        if kind == routes.CHECKPOINT:
+            raise Refusal(
+                412,
+                "on the Native backend checkpoint consumers keep their positions themselves, and the brokers have no "
+                "subscription of that type; STREAM and QUEUE can be made",
+            )
+        told = native_stats.subscriptions(await self._looks.native(subject)).get(name)
+        _require_known_kind(name, kind, _entries(subject).get(name), told["type"] if told is not None else None)
+        await self._record(subject, SubscriptionWish(name, latest=latest, ordered=kind == routes.STREAM))
+
     async def _delete(self, call: Call) -> web.StreamResponse:
         subject, name = await self._admission.topic(call), _name(call)
         elsewhere = await self._elsewhere(call, subject)
@@ -122,12 +141,11 @@ class SubscriptionHandlers:
             return elsewhere
         force = call.values.get(FORCE) or False
         found = find_subscription(self._cache, subject.key, name)
-        looks = await self._looks.all(subject)
-        cursors = [look.cursors[name] for look in looks if name in look.cursors]
-        if found is None and not cursors and name not in _entries(subject):
+        consumers = (await self._looks.attached(subject)).consumers
+        if found is None and name not in consumers and name not in _entries(subject):
             raise Refusal(404, f"there is no subscription {name} on {subject.topic}")
         registered = ((found[1].get("status") or {}).get("consumers", ())) if found is not None else ()
-        attached = max(sum(cursor.consumers for cursor in cursors), len(registered))
+        attached = max(consumers.get(name, 0), len(registered))
         if attached and not force:
             raise Refusal(
                 412, f"{attached} consumers of subscription {name} are attached; stop them, or use ?force=true"
@@ -180,8 +198,16 @@ class SubscriptionHandlers:
         stands = entry.get("phase", "not looked at yet")
         return web.json_response({"reason": f"subscription {name} is {stands}; look at it again later"}, status=202)
 
-    def _shown(self, subject: Subject) -> dict[str, dict[str, Any]]:
-        """The subscriptions that are declared or were asked for, by name."""
+    async def _shown(self, subject: Subject) -> dict[str, dict[str, Any]]:
+        """The subscriptions that are declared or were asked for, by name; on Native those that brokers have, too."""
+        shown = self._known(subject)
+        if not is_native(subject.body):
+            return shown
+        for name, told in native_stats.subscriptions(await self._looks.native(subject)).items():
+            shown[name] = _as_told(shown.get(name) or _made_by_clients(name), told)
+        return shown
+
+    def _known(self, subject: Subject) -> dict[str, dict[str, Any]]:
         declared = {entry["name"]: entry for entry in subject.body["spec"].get("subscriptions") or ()}
         objects = {
             body["spec"]["subscription"]: body
@@ -206,15 +232,19 @@ def _require_kind(name: str, kind: str, entry: Mapping[str, Any] | None, found: 
 
     Of one that the spec declares nobody has said of which kind it is.
     """
-    if entry is not None and entry["phase"] == SubscriptionPhase.DELETING.value:
-        raise Refusal(409, f"subscription {name} is being deleted; try again once it is gone")
+    known = None
     if found is not None:
         known = _NAMES[found["spec"]["type"]]
     elif entry is not None and entry.get("requested"):
         known = routes.QUEUE
-    else:
-        return
-    if known != kind:
+    _require_known_kind(name, kind, entry, known)
+
+
+def _require_known_kind(name: str, kind: str, entry: Mapping[str, Any] | None, known: str | None) -> None:
+    """Raises Refusal: 409 for a subscription that is being deleted, or is of another kind, where that is known."""
+    if entry is not None and entry["phase"] == SubscriptionPhase.DELETING.value:
+        raise Refusal(409, f"subscription {name} is being deleted; try again once it is gone")
+    if known not in (None, kind):
         raise Refusal(409, f"subscription {name} is there already, of type {known}")
 
 
@@ -233,7 +263,7 @@ def _subscription(
     position = (entry or declared or spec).get("initialPosition", "Earliest")
     shown: dict[str, Any] = {
         "subscription": name,
-        "type": _NAMES.get(spec.get("type", ""), routes.QUEUE),
+        "type": _NAMES.get(spec.get("type", ""), routes.STREAM if (entry or {}).get("ordered") else routes.QUEUE),
         "phase": entry["phase"] if entry is not None else SubscriptionPhase.CREATING.value,
         "initialPosition": routes.LATEST if position == "Latest" else routes.EARLIEST,
         "outOfScope": list((entry or {}).get("outOfScope", ())),
@@ -244,6 +274,19 @@ def _subscription(
         # While cursors move the topic's own record says nothing of it.
         if shown["phase"] == SubscriptionPhase.ACTIVE.value:
             shown["phase"] = (found.get("status") or {}).get("phase", shown["phase"])
+    return shown
+
+
+def _made_by_clients(name: str) -> dict[str, Any]:
+    shown = _subscription(name, None, None, None)
+    return {**shown, "phase": SubscriptionPhase.ACTIVE.value, "declaredBy": "clients"}
+
+
+def _as_told(shown: dict[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """A subscription as the brokers that own the layout tell of it."""
+    shown = {**shown, "type": told["type"], "msgBacklog": int(told.get("msgBacklog") or 0)}
+    if told["type"] == routes.STREAM:
+        shown["assignment"] = native_stats.assignment(told)
     return shown
 
 

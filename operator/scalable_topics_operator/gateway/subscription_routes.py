@@ -38,7 +38,8 @@ LIST_SUBSCRIPTIONS = Route(
     rights=(Right("list", SUBSCRIPTIONS),),
     parameters=OF_TOPIC,
     answer=Payload("by name", schemas.listed(schemas.SUBSCRIPTION)),
-    details="Those that consumers have made without being declared are in the topic's stats.",
+    details="Those that consumers have made without being declared are in the topic's stats; of the Native backend "
+    "they are listed, too, as its brokers tell of them.",
 )
 GET_SUBSCRIPTION = Route(
     name="get-subscription",
@@ -63,7 +64,8 @@ CREATE_SUBSCRIPTION = Route(
         202: "it is recorded, and its cursors are not all made within 30 s",
     },
     details="An ordered one becomes a ScalableTopicSubscription; a shared one is recorded in the topic's status. At "
-    "the earliest message it has cursors on sealed segments, too; at the latest on active ones only.",
+    "the earliest message it has cursors on sealed segments, too; at the latest on active ones only. On the Native "
+    "backend both are made by the brokers, who decide who reads what; CHECKPOINT is refused there with 412.",
     writes=True,
 )
 DELETE_SUBSCRIPTION = Route(

@@ -187,14 +187,13 @@ class TopicHandlers:
         if call.values.get(FORCE):
             await self._writes.annotate(call.caller, TOPICS, subject.body, {FORCE_DELETE_ANNOTATION: "true"})
         elif subject.status.get("layout"):
-            looks = await self._looks.all(subject)
-            producers = sum(len(look.producers) for look in looks)
-            consumers = sum(look.consumers for look in looks)
-            if producers or consumers:
+            attached = await self._looks.attached(subject)
+            consumers = sum(attached.consumers.values())
+            if attached.producers or consumers:
                 raise Refusal(
                     412,
-                    f"{producers} producers and {consumers} consumers are attached to {subject.topic}; stop them, or "
-                    "?force=true",
+                    f"{attached.producers} producers and {consumers} consumers are attached to {subject.topic}; stop "
+                    "them, or ?force=true",
                 )
         await self._writes.delete(call.caller, TOPICS, subject.body)
 

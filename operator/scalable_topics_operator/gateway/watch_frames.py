@@ -6,11 +6,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from scalable_topics.layout import TopicName
-from scalable_topics_operator.backends.classic.names import segment_topic
 from scalable_topics_operator.cluster.peers import Peer
+from scalable_topics_operator.controllers.connections import CLASSIC
+from scalable_topics_operator.controllers.segment_names import segment_topic
 from scalable_topics_operator.operations.layout_message import content_of, layout_message
 from scalable_topics_operator.operations.topic_state import TopicState
 
@@ -39,13 +41,20 @@ class LayoutFrame:
 
 
 def layout_frame(
-    topic: TopicName, state: TopicState, leader: Peer | None, *, hold_ms: int, least_term: int = 0
+    topic: TopicName,
+    state: TopicState,
+    leader: Peer | None,
+    *,
+    hold_ms: int,
+    least_term: int = 0,
+    backend: str = CLASSIC,
 ) -> LayoutFrame | None:
     """The frame of a state; None while there is no layout.
 
-    The message in it is what the topic's leader publishes, to the letter but for the term: that is the present
-    leader's, while the layout topic keeps that of the leader who told it first, since a new one with nothing to tell
-    publishes nothing. Nobody's layout depends on it.
+    On Classic the message in it is what the topic's leader publishes, to the letter but for the term: that is the
+    present leader's, while the layout topic keeps that of the leader who told it first, since a new one with nothing to
+    tell publishes nothing. Nobody's layout depends on it. On Native nothing is published, and segments are named as
+    brokers name them.
 
     Args:
         topic: the scalable topic.
@@ -53,16 +62,18 @@ def layout_frame(
         leader: of the topic; None while nobody is known to lead it.
         hold_ms: how long producers hold after an announcement, in milliseconds.
         least_term: of the frame before, below which the term does not fall while there is no leader.
+        backend: who owns the layout, and so names the segments (R2).
     """
     if state.layout is None:
         return None
     journaled = state.operation.term if state.operation is not None else 0
     term = max(leader.term if leader is not None else 0, journaled, least_term)
-    message = layout_message(topic, state, term=term, hold_ms=hold_ms, segment_topic=segment_topic)
+    name = partial(segment_topic, backend)
+    message = layout_message(topic, state, term=term, hold_ms=hold_ms, segment_topic=name)
     told = {"identity": leader.identity, "address": leader.address} if leader is not None else None
     position = _position(message, told)
     head = f'{{"type":"layout","position":"{position}","layout":{message},"leader":{_compact(told)}}}'
-    active = {segment.segment_id: segment_topic(topic, segment) for segment in state.layout.active}
+    active = {segment.segment_id: name(topic, segment) for segment in state.layout.active}
     return LayoutFrame(position, head.encode(), state.layout.epoch, term, active)
 
 

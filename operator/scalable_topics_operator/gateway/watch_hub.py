@@ -16,6 +16,7 @@ from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.peers import Peer
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.controllers.topic_backend import backend_of_topic
 from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway.segment_owners import find_owners
 from scalable_topics_operator.gateway.views import Connections, Leaders
@@ -268,7 +269,14 @@ class WatchHub:
         least_term = found.frame.term if found.frame is not None else 0
         try:
             state = read_state(body.get("status") or {})
-            frame = layout_frame(found.topic, state, found.leader, hold_ms=self._hold_ms, least_term=least_term)
+            frame = layout_frame(
+                found.topic,
+                state,
+                found.leader,
+                hold_ms=self._hold_ms,
+                least_term=least_term,
+                backend=backend_of_topic(body),
+            )
         except (LayoutError, KeyError, TypeError, ValueError) as error:
             # Its conditions say so; nothing acts on it, and watchers keep what they have.
             logger.warning("%s has no valid record to show: %s", key, error)

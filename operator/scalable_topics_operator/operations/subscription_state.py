@@ -29,6 +29,7 @@ class SubscriptionState:
         out_of_scope: segments that were sealed before it started at the latest message (R18).
         requested: somebody asked for it to be made, or to be deleted, besides what is declared (R32).
         forced: it is deleted although consumers are attached.
+        ordered: brokers that own the layout are to give each of its segments to one consumer (Native).
     """
 
     name: str
@@ -38,6 +39,7 @@ class SubscriptionState:
     out_of_scope: tuple[int, ...] = ()
     requested: bool = False
     forced: bool = False
+    ordered: bool = False
 
     @property
     def is_kept(self) -> bool:
@@ -58,6 +60,8 @@ class SubscriptionState:
             data["requested"] = True
         if self.forced:
             data["forced"] = True
+        if self.ordered:
+            data["ordered"] = True
         return data
 
     @classmethod
@@ -71,4 +75,5 @@ class SubscriptionState:
             tuple(data.get("outOfScope", ())),
             data.get("requested", False),
             data.get("forced", False),
+            data.get("ordered", False),
         )

@@ -27,12 +27,14 @@ class SubscriptionWish:
         deletes: it is to go; else it is to be there.
         latest: if it is new, it starts at the latest message.
         forced: it goes although consumers are attached.
+        ordered: if it is new, brokers that own the layout make it an ordered one (Native).
     """
 
     name: str
     deletes: bool = False
     latest: bool = False
     forced: bool = False
+    ordered: bool = False
 
 
 async def record_wish(ctx: TopicContext, wish: SubscriptionWish) -> None:
@@ -45,7 +47,9 @@ async def record_wish(ctx: TopicContext, wish: SubscriptionWish) -> None:
 
 def _wished_for(wish: SubscriptionWish, entry: SubscriptionState | None) -> SubscriptionState:
     if entry is None:
-        return SubscriptionState(wish.name, SubscriptionPhase.CREATING, wish.latest, False, requested=True)
+        return SubscriptionState(
+            wish.name, SubscriptionPhase.CREATING, wish.latest, False, requested=True, ordered=wish.ordered
+        )
     if entry.phase is SubscriptionPhase.DELETING:
         raise RequestRefused("Deleting", f"subscription {wish.name} is being deleted; ask again once it is gone")
     if entry.phase is SubscriptionPhase.CURSOR_LOST:

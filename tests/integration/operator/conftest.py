@@ -180,3 +180,13 @@ async def rest(
     """A gateway and its callers, which the tests of a module share."""
     async with rest_bench(pulsar, kube_environment, tmp_path_factory.mktemp("rest")) as made:
         yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def native_rest(
+    native_pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RestBench]:
+    """The same where the brokers are of Pulsar 5, and so own the layouts of what is made."""
+    folder = tmp_path_factory.mktemp("rest-5")
+    async with rest_bench(native_pulsar, kube_environment, folder, "--auto-scale-enabled=true") as made:
+        yield made

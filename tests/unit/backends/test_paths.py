@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from scalable_topics_operator.backends.admin.paths import (
+    lookup_path,
     namespace_of,
     namespace_path,
     schema_path,
@@ -57,3 +58,10 @@ def test_other_names_than_persistent_ones_are_refused(name: str) -> None:
         topic_path(name)
     with pytest.raises(BackendRefused, match="is not a name like"):
         namespace_path("t")
+
+
+def test_a_segment_is_looked_up_by_one_part_of_a_path() -> None:
+    assert lookup_path("persistent://t/n/a b") == "/lookup/v2/topic/persistent/t/n/a%20b"
+    assert lookup_path("segment://t/n/x/0000-7fff-0") == "/lookup/v2/topic/segment/t/n/x%2F0000-7fff-0"
+    with pytest.raises(BackendRefused):
+        lookup_path("topic://t/n/x")

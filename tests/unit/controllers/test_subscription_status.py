@@ -135,3 +135,8 @@ def test_names_tell_subscriptions_apart() -> None:
     names = {subscription_object_name("orders", name) for name in ("a b", "a-b", "A-b", "a_b")}
     assert len(names) == 4
     assert all(name.startswith("orders-a-b-") for name in names)
+
+
+def test_r2_where_brokers_own_the_layout_nothing_is_assigned() -> None:
+    situation = situation_of("shop/orders", _topic(**_entry("Active"), backend="Native"), "billing")
+    assert (situation.phase, situation.standing.reason, situation.layout) == (Phase.ACTIVE, "Reconciled", None)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from scalable_topics.layout import incarnation_of
+from scalable_topics.sdk.errors import NativeTopicError
 from scalable_topics.sdk.layout_message import parse_layout_message
 from scalable_topics_operator.backends.classic.names import segment_topic
 from scalable_topics_operator.cluster.peers import Peer
@@ -123,3 +124,12 @@ def test_the_other_frames() -> None:
         1: "persistent://acme/shop/orders-segment-0000-7fff-1",
         2: "persistent://acme/shop/orders-segment-8000-ffff-2",
     }
+
+
+def test_r2_segments_are_named_as_whoever_owns_the_layout_names_them() -> None:
+    made = layout_frame(ORDERS, created(2), LEADER, hold_ms=_HOLD_MS, backend="Native")
+    assert made is not None
+    names = ["segment://acme/shop/orders/0000-7fff-0", "segment://acme/shop/orders/8000-ffff-1"]
+    assert [one["topic"] for one in told(made)["layout"]["segments"]] == list(made.active.values()) == names
+    with pytest.raises(NativeTopicError, match="Java V5 client"):
+        parse_layout_message(json.dumps(told(made)["layout"]))

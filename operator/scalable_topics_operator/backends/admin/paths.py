@@ -7,7 +7,7 @@ from urllib.parse import quote
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.operations.errors import BackendRefused
 
-_PERSISTENT = "persistent://"
+_PERSISTENT, _SEGMENT = "persistent://", "segment://"
 
 
 def segment_of_path(part: str) -> str:
@@ -60,8 +60,12 @@ def produce_path(topic: str) -> str:
 
 
 def lookup_path(topic: str) -> str:
-    """`/lookup/v2/topic/persistent/{tenant}/{namespace}/{topic}` of a full `persistent://` name."""
-    return "/lookup/v2/topic/persistent/" + _joined(topic_parts(topic))
+    """`/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}` of a full `persistent://` or `segment://` name.
+
+    The local name of a segment, `topic/descriptor`, is one part of the path.
+    """
+    domain = "segment" if topic.startswith(_SEGMENT) else "persistent"
+    return f"/lookup/v2/topic/{domain}/" + _joined(topic_parts(topic, f"{domain}://"))
 
 
 def schema_path(topic: str, *rest: str) -> str:
@@ -73,11 +77,11 @@ def schema_path(topic: str, *rest: str) -> str:
     return "/admin/v2/schemas/" + _joined((tenant, namespace, segment_of_path(local), *rest))
 
 
-def topic_parts(topic: str) -> tuple[str, str, str]:
-    """Tenant, namespace and local name of a `persistent://` name. Raises BackendRefused for other names."""
-    parts = topic.removeprefix(_PERSISTENT).split("/", 2)
-    if not topic.startswith(_PERSISTENT) or len(parts) != 3:
-        raise BackendRefused(f"{topic!r} is not a name like persistent://tenant/namespace/topic")
+def topic_parts(topic: str, domain: str = _PERSISTENT) -> tuple[str, str, str]:
+    """Tenant, namespace and local name of a name in a domain. Raises BackendRefused for other names."""
+    parts = topic.removeprefix(domain).split("/", 2)
+    if not topic.startswith(domain) or len(parts) != 3:
+        raise BackendRefused(f"{topic!r} is not a name like {domain}tenant/namespace/topic")
     return parts[0], parts[1], parts[2]
 
 

@@ -43,7 +43,9 @@ _NAMESPACE_MISSING = re.compile(
     r"(?:namespace|tenant|property)\b.{0,200}?\b(?:not found|does not exist|not exist)|policies not found",
     re.IGNORECASE,
 )
-_TOPIC_MISSING = re.compile(r"topic\b.{0,400}?\b(?:not found|does not exist|not exist)", re.IGNORECASE)
+_TOPIC_MISSING = re.compile(
+    r"topic\b.{0,400}?\b(?:not found|does not exist|not exist)|^segment \d+ not found in scalable topic", re.IGNORECASE
+)
 _SUBSCRIPTION_MISSING = re.compile(r"^subscription\b.{0,300}?\b(?:not found|does not exist)", re.IGNORECASE)
 _TOPIC_EMPTY = re.compile(r"total message is zero", re.IGNORECASE)
 _LOG_FENCED = re.compile(r"fenced managed ledger", re.IGNORECASE)

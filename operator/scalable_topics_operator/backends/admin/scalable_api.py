@@ -67,6 +67,11 @@ class ScalableApi:
         """Load, clients and subscriptions; makes the brokers elect a controller of the topic."""
         return _mapping(await self._send("get-scalable-stats", "GET", topic, "stats"), f"get-scalable-stats {topic}")
 
+    async def segment_stats(self, topic: TopicName, segment_id: int) -> dict[str, Any]:
+        """Load, clients and subscriptions of one segment."""
+        answer = await self._send("get-segment-stats", "GET", topic, "segments", str(segment_id), "stats")
+        return _mapping(answer, f"get-segment-stats {topic}")
+
     async def split(self, topic: TopicName, segment_id: int) -> None:
         """Split a segment in two halves."""
         await self._change("split-segment", topic, "split", str(segment_id))

@@ -32,8 +32,8 @@ def _subscription(found: Mapping[str, Any]) -> NativeSubscription:
     return NativeSubscription(
         kind=str(found.get("type") or "QUEUE"),
         backlog=int(found.get("msgBacklog") or 0),
-        # Those of a queue are known by the segments they are attached to, those of a stream by their sessions.
-        consumers=max(len(consumers), attached),
+        # Those of a stream are known by their sessions, those of a queue by the segments they are attached to.
+        consumers=len(consumers) or attached,
         uncovered=tuple(int(segment_id) for segment_id in found.get("uncoveredSegmentIds") or ()),
     )
 

@@ -36,9 +36,8 @@ class BrokersCursors:
         ctx = self.ctx
         declared = ctx.subscriptions.get(entry.name)
         is_new = entry.name not in (await ctx.backend.look(ctx.topic)).subscriptions
-        await ctx.backend.create_subscription(
-            ctx.topic, entry.name, ordered=declared is not None and declared.by_object
-        )
+        by_object = declared is not None and declared.by_object
+        await ctx.backend.create_subscription(ctx.topic, entry.name, ordered=entry.ordered or by_object)
         if entry.latest and is_new:
             await ctx.backend.skip_all(ctx.topic, entry.name)
         return ()

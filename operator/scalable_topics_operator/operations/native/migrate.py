@@ -107,11 +107,12 @@ async def _seal_old_topics(ctx: NativeContext, found: NativeTopic) -> None:
 
 
 async def _know_subscriptions(ctx: NativeContext, operation: Operation, migration: Migration) -> None:
-    known = (await ctx.backend.look(ctx.topic)).subscriptions
+    """Make every subscription known, whatever the brokers' statistics show: those count the cursors of old topics, too,
+    while the record has no such subscription and the new segments no cursor that would keep what is sent (measured).
+    """
     for name in operation.subscriptions:
-        if name not in known:
-            ordered = migration.source.kinds.get(name) == STREAM
-            await ctx.backend.create_subscription(ctx.topic, name, ordered=ordered)
+        ordered = migration.source.kinds.get(name) == STREAM
+        await ctx.backend.create_subscription(ctx.topic, name, ordered=ordered)
 
 
 def _old_topics(found: NativeTopic) -> list[str]:
