@@ -23,7 +23,6 @@ from tests.support.consumption_judge import judge_ordered
 from tests.support.rest_bench import RestAnswer, RestBench
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.v5_client import V5Client, V5Consumer
-from tests.support.v5_reports import V5Error
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.native, pytest.mark.asyncio(loop_scope="module")]
