@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -54,7 +55,12 @@ class ProxiedOperator:
 
 @asynccontextmanager
 async def proxied_operator(
-    pulsar: PulsarAccess, folder: Path, flags: tuple[str, ...] = FAST_FLAGS, *, follow_redirects: bool = True
+    pulsar: PulsarAccess,
+    folder: Path,
+    flags: tuple[str, ...] = FAST_FLAGS,
+    *,
+    follow_redirects: bool = True,
+    **connection: Any,
 ) -> AsyncIterator[ProxiedOperator]:
     """Make one in a namespace of its own; it is killed at the end.
 
@@ -63,6 +69,7 @@ async def proxied_operator(
         folder: for its log and kubeconfig.
         flags: of the operator.
         follow_redirects: let the proxy follow redirects, so that no call goes past it; else they reach the operator.
+        connection: goes into the spec of its connection.
 
     KUBECONFIG must name the API server.
     """
@@ -75,7 +82,7 @@ async def proxied_operator(
         FaultProxy(pulsar.admin_url, follow_redirects=follow_redirects) as admin_proxy,
     ):
         await create_namespace(kube, namespace)
-        world = await make_world(kube, view, pulsar, namespace, admin_proxy.url, limits=_PATIENT)
+        world = await make_world(kube, view, pulsar, namespace, admin_proxy.url, **{"limits": _PATIENT, **connection})
         kubeconfig = folder / f"{namespace}.kubeconfig"
         kubeconfig.write_text(proxy_kubeconfig(kube_proxy.url))
         operator = RunningOperator(kubeconfig, namespace, folder / f"{namespace}.log", flags)

@@ -137,13 +137,16 @@ class RestBench:
 
 @asynccontextmanager
 async def rest_bench(
-    pulsar: PulsarAccess, kubernetes: KubernetesAccess, folder: Path, *flags: str
+    pulsar: PulsarAccess, kubernetes: KubernetesAccess, folder: Path, *flags: str, **connection: Any
 ) -> AsyncIterator[RestBench]:
-    """Start one, in namespaces of its own, whose connection maps the Pulsar one to the Kubernetes one."""
+    """Start one, in namespaces of its own, whose connection maps the Pulsar one to the Kubernetes one.
+
+    `connection` goes into its spec besides.
+    """
     async with (
         KubeClient(load_endpoint(), field_validation="Strict", manager="a-user") as kube,
         PulsarView(pulsar.admin_url, pulsar.superuser_token) as view,
-        replicas(2, kube, view, pulsar, kubernetes.kubeconfig, folder, (*FAST_FLAGS, *flags)) as two,
+        replicas(2, kube, view, pulsar, kubernetes.kubeconfig, folder, (*FAST_FLAGS, *flags), **connection) as two,
     ):
         world = two.world
         mapping = {"pulsarNamespace": world.pulsar_namespace, "namespace": world.namespace}

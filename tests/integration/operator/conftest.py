@@ -188,5 +188,5 @@ async def native_rest(
 ) -> AsyncIterator[RestBench]:
     """The same where the brokers are of Pulsar 5, and so own the layouts of what is made."""
     folder = tmp_path_factory.mktemp("rest-5")
-    async with rest_bench(native_pulsar, kube_environment, folder, "--auto-scale-enabled=true") as made:
+    async with rest_bench(native_pulsar, kube_environment, folder, "--auto-scale-enabled=true", backend="Auto") as made:
         yield made

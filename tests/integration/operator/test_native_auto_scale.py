@@ -48,6 +48,7 @@ async def test_a_busy_segment_is_split_by_whom_the_topic_says(
         world = await make_world(
             *(kube, view, native_pulsar, operator.namespace),
             connection_name=NATIVE_CONNECTION,
+            backend="Auto",
             load={"intervalSeconds": 5},
         )
         native = NativeWorld(world)

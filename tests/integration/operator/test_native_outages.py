@@ -45,7 +45,7 @@ async def _assert_split_once(native: NativeWorld, name: str) -> None:
 async def test_a_split_whose_answer_was_lost_is_found_in_the_layout(
     proxied: MakeProxied, native_pulsar: PulsarAccess
 ) -> None:
-    bench = await proxied(native_pulsar)
+    bench = await proxied(native_pulsar, backend="Auto")
     hold = bench.admin.hold("POST", _SPLIT, after=True)
     native = await _asked_for_a_split(bench, "lost")
     await asyncio.wait_for(hold.arrived.wait(), 30)
@@ -62,7 +62,7 @@ async def test_a_split_that_arrives_late_is_the_one_that_was_asked_for(
     proxied: MakeProxied, native_pulsar: PulsarAccess
 ) -> None:
     """A dead process's call comes after its successor's: brokers split a segment once at most."""
-    bench = await proxied(native_pulsar)
+    bench = await proxied(native_pulsar, backend="Auto")
     hold = bench.admin.hold("POST", _SPLIT)
     native = await _asked_for_a_split(bench, "late")
     await asyncio.wait_for(hold.arrived.wait(), 30)
@@ -81,7 +81,7 @@ async def test_a_split_that_arrives_late_is_the_one_that_was_asked_for(
 async def test_a_creation_whose_answer_was_lost_is_found_again(
     proxied: MakeProxied, native_pulsar: PulsarAccess
 ) -> None:
-    bench = await proxied(native_pulsar)
+    bench = await proxied(native_pulsar, backend="Auto")
     hold = bench.admin.hold("PUT", r"/scalable/.*/made$", after=True)
     await bench.start()
     native = NativeWorld(bench.world)
@@ -102,7 +102,7 @@ async def test_brokers_killed_in_the_middle_of_a_split_come_back_to_what_was_ask
     """The brokers' controller of the topic dies with the broker; whoever is it next has not heard of the call."""
     cluster = await asyncio.to_thread(local_cluster, Shape(kubernetes=False, brokers=0, native=True))
     assert cluster.native is not None
-    bench = await proxied(cluster.native)
+    bench = await proxied(cluster.native, backend="Auto")
     hold = bench.admin.hold("POST", _SPLIT)
     native = await _asked_for_a_split(bench, "killed")
     await asyncio.wait_for(hold.arrived.wait(), 30)

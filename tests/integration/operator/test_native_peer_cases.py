@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dev.v5.process import V5Error
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.conformance.deliberate_differences import NATIVE_DIFFERENCES, NOT_ON_NATIVE
 from tests.conformance.peer_case import PeerCase, judge, load_cases

@@ -22,7 +22,7 @@ from tests.support.world_making import make_world, random_name
 pytestmark = pytest.mark.native
 
 # As operators are by default: the shared one of the tests has automatic changes off.
-_FLAGS = (*FAST_FLAGS, "--auto-scale-enabled=true")
+_FLAGS = (*FAST_FLAGS, "--auto-scale-enabled=true", "--auto-scale-interval-seconds=5")
 
 
 @pytest.fixture
@@ -31,7 +31,9 @@ async def scaled(own_operator: MakeOperator, kube: KubeClient, native_pulsar: Pu
     operator = await own_operator(_FLAGS)
     operator.start()
     async with PulsarView(native_pulsar.admin_url, native_pulsar.superuser_token) as view:
-        world = await make_world(kube, view, native_pulsar, operator.namespace, connection_name=NATIVE_CONNECTION)
+        world = await make_world(
+            *(kube, view, native_pulsar, operator.namespace), connection_name=NATIVE_CONNECTION, backend="Auto"
+        )
         yield NativeWorld(world)
         await world.tidy_up()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dev.access import PulsarAccess
@@ -35,8 +37,12 @@ def _own(native: NativeWorld) -> str:
 async def _connect(levels: NativeWorld, ordinary: str, superuser: str | None = None) -> str:
     """A connection with ordinary credentials, and with others for what takes a superuser."""
     name, own = random_name("levels"), _own(levels)
-    extra = {"superuserAuth": {"token": {"secretRef": {"name": f"{own}-{superuser}"}}}} if superuser else {}
-    await levels.world.apply(manifests.connection(name, levels.world.admin_url, f"{own}-{ordinary}", **extra))
+    extra: dict[str, Any] = (
+        {"superuserAuth": {"token": {"secretRef": {"name": f"{own}-{superuser}"}}}} if superuser else {}
+    )
+    await levels.world.apply(
+        manifests.connection(name, levels.world.admin_url, f"{own}-{ordinary}", backend="Auto", **extra)
+    )
     await levels.world.until_reason(name, "Reconciled", resource=CONNECTIONS)
     return name
 
