@@ -67,6 +67,12 @@ def pulsar(request: pytest.FixtureRequest) -> PulsarAccess:
     return cluster.pulsar.access
 
 
+@pytest.fixture
+def line(pulsar: PulsarAccess) -> PulsarLine:
+    """Which Pulsar these brokers are: for what they do differently."""
+    return _line_of(pulsar)
+
+
 @pytest.fixture(scope="session")
 def native_pulsar(request: pytest.FixtureRequest) -> PulsarAccess:
     """The broker of Pulsar 5, with the tokens of the others. Shared like them; who uses it is marked `native`."""
@@ -109,8 +115,13 @@ def local_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[[Shape], 
 
 
 def _of_this_run(shape: Shape) -> Shape:
-    is_five = existing_cluster() and PulsarAccess.native_from_environment() == PulsarAccess.from_environment()
-    return replace(shape, pulsar=PulsarLine.FIVE) if is_five and not shape.native else shape
+    if not existing_cluster() or shape.native:
+        return shape
+    return replace(shape, pulsar=_line_of(PulsarAccess.from_environment()))
+
+
+def _line_of(brokers: PulsarAccess) -> PulsarLine:
+    return PulsarLine.FIVE if brokers == PulsarAccess.native_from_environment() else PulsarLine.FOUR
 
 
 def _started(stack: ExitStack, session: pytest.Session, shape: Shape) -> LocalCluster:

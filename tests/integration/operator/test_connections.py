@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dev.access import PulsarAccess
+from dev.broker_settings import PulsarLine
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import CONNECTIONS, SECRETS, TOPICS
 from tests.integration.operator.conftest import MakeProxied
@@ -187,9 +190,20 @@ async def test_nothing_is_made_on_a_cluster_that_the_topic_is_not_on(proxied: Ma
     assert await world.pulsar.topics(world.pulsar_namespace) == []
 
 
-async def test_a_backend_that_this_release_lacks_is_named(world: World) -> None:
-    await world.apply(manifests.connection("native", world.admin_url, backend="Native"))
+@pytest.mark.both_lines
+async def test_R2_brokers_say_which_backend_new_topics_may_have(world: World, line: PulsarLine) -> None:
+    has_own = line is PulsarLine.FIVE
+    for backend in ("Auto", "Classic", "Native"):
+        await world.apply(manifests.connection(backend.lower(), world.admin_url, backend=backend))
+    for name, given in {"auto": "Native" if has_own else "Classic", "classic": "Classic"}.items():
+        body = await world.until_reason(name, "Reconciled", resource=CONNECTIONS)
+        assert body["status"]["backend"] == given
+    if has_own:
+        body = await world.until_reason("native", "Reconciled", resource=CONNECTIONS)
+        assert body["status"]["backend"] == "Native"
+        return
     body = await world.until_reason("native", "BackendUnavailable", resource=CONNECTIONS)
-    assert condition(body, "Stalled")["message"] == (
-        "backend Native is not available in this release; set spec.backend to Classic or Auto"
-    )
+    message = condition(body, "Stalled")["message"]
+    assert message.startswith("the brokers (version 4.")
+    ending = "they come with Pulsar 5; set spec.backend to Classic or Auto"
+    assert message.endswith(f"have no scalable topics of their own; {ending}")
