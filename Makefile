@@ -115,6 +115,11 @@ test-two-brokers: $(ENVIRONMENT) ## Tests that need two brokers (PROFILE=, PULSA
 .PHONY: test-native
 test-native: $(ENVIRONMENT) ## Tests that need a broker of Pulsar 5, beside one of Pulsar 4, and a selection of the others on it
 	$(PYTHON) -m dev run --brokers 1 --native -- \
+	    $(PYTEST) tests/integration -m 'native and not two_brokers and not slow' -n $(INTEGRATION_WORKERS) --dist worksteal
+
+.PHONY: test-native-whole
+test-native-whole: $(ENVIRONMENT) ## The same with those that take long (not part of test)
+	$(PYTHON) -m dev run --brokers 1 --native -- \
 	    $(PYTEST) tests/integration -m 'native and not two_brokers' -n $(INTEGRATION_WORKERS) --dist worksteal
 
 .PHONY: test-spark

@@ -105,6 +105,7 @@ def test_native_broker_keeps_layouts_and_ports_over_crash_and_restart(local_clus
         pulsar.kill_broker(1)
 
 
+@pytest.mark.slow
 def test_two_brokers_of_pulsar_5_share_scalable_topics_and_outlive_each_other(local_cluster: Factory) -> None:
     cluster = local_cluster(Shape(kubernetes=False, brokers=2, pulsar=PulsarLine.FIVE))
     access = cluster.pulsar.access

@@ -18,7 +18,7 @@ from tests.support.v5_client import V5Client
 from tests.support.world import NATIVE_CONNECTION
 from tests.support.world_making import make_world
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.native, pytest.mark.slow]
 
 _FLAGS = (*FAST_FLAGS, "--auto-scale-enabled=true", "--auto-scale-interval-seconds=5")
 _KEYS = [f"key-{number}" for number in range(50)]

@@ -96,6 +96,7 @@ async def test_a_creation_whose_answer_was_lost_is_found_again(
     await native.until_same("made")
 
 
+@pytest.mark.slow
 async def test_brokers_killed_in_the_middle_of_a_split_come_back_to_what_was_asked_for(
     proxied: MakeProxied, local_cluster: Callable[[Shape], LocalCluster]
 ) -> None:

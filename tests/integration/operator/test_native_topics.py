@@ -111,6 +111,7 @@ async def test_a_subscription_lost_on_the_brokers_is_told_and_not_made_again(nat
     assert (await native.stats("cursor"))["subscriptions"] == {}
 
 
+@pytest.mark.slow
 async def test_changes_of_others_are_observed_with_the_history_that_brokers_prune(native: NativeWorld) -> None:
     await native.make("watched", initial=1, subscriptions=["s"])
     await native.call("POST", "watched", "/split/0")

@@ -105,6 +105,19 @@ _CONNECTION: Manifest = {
     "pulsarNamespaceMappings": [{"pulsarNamespace": "acme/orders", "namespace": "shop"}],
 }
 
+_OTHER_AUTH: tuple[Manifest, ...] = (
+    {"basic": {"secretRef": {"name": "admin"}, "usernameKey": "user", "passwordKey": "pass"}},
+    {
+        "oauth2": {
+            "issuerUrl": "https://issuer.example.com/realms/acme",
+            "audience": "pulsar",
+            "scope": "admin offline_access",
+            "credentialsSecretRef": {"name": "client", "key": "client.json"},
+        }
+    },
+    {"mtls": {"secretRef": {"name": "client-certificate"}}},
+)
+
 _TOPIC: Manifest = {
     "topic": "topic://acme/shop/orders",
     "connectionRef": {"name": "main", "namespace": "pulsar"},
@@ -160,22 +173,7 @@ def _operation(kind: str, **block: Any) -> Manifest:
 SPECS: Mapping[str, tuple[Manifest, ...]] = {
     "ScalableTopicConnection": (
         _CONNECTION,
-        {
-            **_CONNECTION,
-            "auth": {"basic": {"secretRef": {"name": "admin"}, "usernameKey": "user", "passwordKey": "pass"}},
-        },
-        {
-            **_CONNECTION,
-            "auth": {
-                "oauth2": {
-                    "issuerUrl": "https://issuer.example.com/realms/acme",
-                    "audience": "pulsar",
-                    "scope": "admin offline_access",
-                    "credentialsSecretRef": {"name": "client", "key": "client.json"},
-                }
-            },
-        },
-        {**_CONNECTION, "auth": {"mtls": {"secretRef": {"name": "client-certificate"}}}},
+        *({**_CONNECTION, "auth": auth, "superuserAuth": auth} for auth in _OTHER_AUTH),
     ),
     "ScalableTopic": (_TOPIC,),
     "SegmentOperation": (
