@@ -80,7 +80,7 @@ def test_broker_keeps_topics_over_crash_and_stop_and_a_stop_leaves_no_process(lo
     assert superuser(cluster).ask("GET", f"{topic}/subscriptions").json() == ["s"]
 
     cluster.stop(keep_data=True)
-    again = LocalCluster(cluster.name, STANDALONE)
+    again = LocalCluster(cluster.name, cluster.shape)
     again.start()
     assert again.environment() == environment
     assert superuser(again).ask("GET", f"{topic}/subscriptions").json() == ["s"]
