@@ -350,6 +350,7 @@ STATUSES: Mapping[str, Manifest] = {
                 "deletionPolicy": "Delete",
                 "outOfScope": [0],
                 "requested": True,
+                "ordered": True,
                 "forced": True,
             }
         ],
