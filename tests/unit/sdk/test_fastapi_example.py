@@ -5,6 +5,7 @@ is to be sent again.
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,9 @@ async def test_only_what_is_not_stored_and_may_be_later_is_to_be_sent_again(
     example: Any, error: type[ClientError]
 ) -> None:
     request = Request({"type": "http", "method": "POST", "path": "/orders", "headers": []})
-    answer = await example.explain(request, error("the order and the reason"))
+    raised = error("the order and the reason")
+    answer = await example.explain(request, raised)
     expected = {SendError: (500, None), SendOutcomeUnknownError: (504, None)}.get(error, (503, "5"))
     assert (answer.status_code, answer.headers.get("Retry-After")) == expected
-    assert answer.body == b'{"detail":"the order and the reason"}'
+    assert json.loads(answer.body) == {"detail": str(raised)}
+    assert "the order and the reason" in str(raised)
