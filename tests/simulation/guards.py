@@ -76,7 +76,7 @@ _OF_LEADERSHIP = (
         (
             Removal(
                 "and a journal is gone on with in a lower term than it was opened in",
-                TopicWorkMaker.make,
+                TopicWorkMaker._store,
                 "if operation is not None and operation.term > term:",
                 "if False:",
             ),
