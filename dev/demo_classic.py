@@ -10,7 +10,6 @@ from rich.table import Table
 from dev.demo_stage import CONNECTION, EXAMPLES, SUBSCRIPTION, TOPIC, Stage, documents, operators
 from dev.demo_traffic import ClassicTraffic
 from dev.errors import DevError
-from dev.layout_picture import draw
 from scalable_topics.layout import TopicName, classic_segment_name
 from tests.support.running_operator import RunningOperator
 from tests.support.stored_messages import judge, read_topics
@@ -42,10 +41,7 @@ class ClassicDemo(Stage):
                     self.succeed(last, traffic)
                 self.settle(traffic)
             self._judge(traffic)
-            self.console.rule("the layout, an epoch a row")
-            self.console.print(draw(self.layouts))
-            self.show("get", "scalabletopics,segmentoperations", "-o", "wide")
-            self.show("get", "events", "-o", "custom-columns=TYPE:.type,REASON:.reason,MESSAGE:.message")
+            self.show_history()
             self._compare()
 
     def _follow_pipeline(self) -> None:

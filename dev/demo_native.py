@@ -14,7 +14,6 @@ from rich.text import Text
 from dev.demo_native_traffic import STREAM_SUBSCRIPTION, NativeTraffic
 from dev.demo_stage import EXAMPLES, SUBSCRIPTION, TOPIC, Stage, documents, operators
 from dev.errors import DevError
-from dev.layout_picture import draw
 from scalable_topics.layout import SegmentLayout, from_pip468
 
 _PATH = f"scalable/public/default/{TOPIC}"
@@ -58,10 +57,7 @@ class NativeDemo(Stage):
                 self.succeed(merge, traffic)
                 self.settle(traffic)
             self._judge(traffic)
-            self.console.rule("the layout, an epoch a row")
-            self.console.print(draw(self.layouts))
-            self.show("get", "scalabletopics,segmentoperations", "-o", "wide")
-            self.show("get", "events", "-o", "custom-columns=TYPE:.type,REASON:.reason,MESSAGE:.message")
+            self.show_history()
             self._compare()
             self._follow_policy()
             self._clean_up()

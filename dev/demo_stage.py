@@ -18,6 +18,7 @@ from rich.text import Text
 from dev.access import PulsarAccess
 from dev.demo_traffic import DemoTraffic
 from dev.errors import DevError
+from dev.layout_picture import draw
 from scalable_topics.layout import SegmentLayout, from_record
 from scalable_topics_operator.cluster.lease_record import shard_lease_name
 from scalable_topics_operator.cluster.shards import shard_of
@@ -134,6 +135,13 @@ class Stage:
         """A condition of the topic, or of something else; empty if it has none."""
         found = self.kubectl.object(resource, name).get("status", {}).get("conditions", [])
         return next((one for one in found if one["type"] == kind), {})
+
+    def show_history(self) -> None:
+        """Show how the layout came to be, and what the objects and their events tell of it."""
+        self.console.rule("the layout, an epoch a row")
+        self.console.print(draw(self.layouts))
+        self.show("get", "scalabletopics,segmentoperations", "-o", "wide")
+        self.show("get", "events", "-o", "custom-columns=TYPE:.type,REASON:.reason,MESSAGE:.message")
 
     def show(self, *arguments: str) -> None:
         """Show what kubectl says."""

@@ -49,7 +49,7 @@ from scalable_topics_operator.controllers.topic_work import (
     BY_NAME,
     BY_PULSAR_NAMESPACE,
     TopicWorkMaker,
-    backend_of,
+    brokers_of,
     canonical_topic,
     connection_of,
     pulsar_namespace,
@@ -276,7 +276,7 @@ class OperatorProcess:
         self._coordinator = Coordinator(
             kube,
             self._cache,
-            partial(backend_of, connections),
+            partial(brokers_of, connections),
             self.consumers,
             events,
             self._metrics,

@@ -43,7 +43,15 @@ from scalable_topics.layout.names import (
 )
 from scalable_topics.layout.pip468_json import from_pip468, segment_from_pip468, to_pip468
 from scalable_topics.layout.record import MAX_RECORDS, RECORD_VERSION, from_record, to_record
-from scalable_topics.layout.segment import CreatedBy, PlannedSegment, Segment, SegmentChange, SegmentState
+from scalable_topics.layout.segment import (
+    CreatedBy,
+    PlannedSegment,
+    Segment,
+    SegmentChange,
+    SegmentState,
+    maker_of,
+    merge_depth_of,
+)
 from scalable_topics.layout.segment_layout import SegmentLayout
 from scalable_topics.layout.synthetic import (
     MAX_MIGRATED_PARTITIONS,
@@ -89,6 +97,8 @@ __all__ = [
     "key_hash",
     "layout_topic_name",
     "legacy_topics",
+    "maker_of",
+    "merge_depth_of",
     "migrated_layout",
     "native_segment_name",
     "parse_classic_segment_name",

@@ -23,7 +23,7 @@ from scalable_topics.layout.json_fields import (
     required,
     unknown_fields,
 )
-from scalable_topics.layout.segment import CreatedBy, Segment, SegmentState
+from scalable_topics.layout.segment import CreatedBy, Segment, SegmentState, maker_of, merge_depth_of
 from scalable_topics.layout.segment_layout import SegmentLayout
 
 _SPLITS = "entryBucketSplits"
@@ -136,7 +136,7 @@ def _read(segment_id: int, source: Mapping[str, Any], older: Mapping[int, Segmen
     parents = [older[parent_id] for parent_id in parent_ids if parent_id in older]
     created_by = source.get("createdBy")
     maker = (
-        _maker(hash_range, parents) if created_by is None else as_member(CreatedBy, created_by, f"{where} createdBy")
+        maker_of(hash_range, parents) if created_by is None else as_member(CreatedBy, created_by, f"{where} createdBy")
     )
     depth = source.get("mergeDepth")
     splits, extra = _splits(source, where), unknown_fields(source, _SEGMENT_FIELDS)
@@ -153,7 +153,7 @@ def _read(segment_id: int, source: Mapping[str, Any], older: Mapping[int, Segmen
         created_at_ms=_sentinel(source, "createdAtMs", where),
         sealed_at_ms=_sentinel(source, "sealedAtMs", where),
         buckets=len(splits) + 1,
-        merge_depth=_depth(maker, parents) if depth is None else as_int(depth, f"{where} mergeDepth"),
+        merge_depth=merge_depth_of(maker, parents) if depth is None else as_int(depth, f"{where} mergeDepth"),
         created_by=maker,
         topic=optional_text(source.get("legacyTopicName"), f"{where} legacyTopicName"),
         sealed_position=optional_text(source.get("sealedPosition"), f"{where} sealedPosition"),
@@ -190,18 +190,3 @@ def _splits(source: Mapping[str, Any], where: str) -> list[int]:
         raise LayoutArgumentError(f"{where} has {len(splits) + 1} entry buckets; 1 to {MAX_BUCKETS} are allowed")
     ranges_of(splits)
     return splits
-
-
-def _maker(hash_range: HashRange, parents: list[Segment]) -> CreatedBy:
-    if not parents:
-        return CreatedBy.CREATE
-    if any(parent.is_legacy for parent in parents):
-        return CreatedBy.MIGRATE
-    if len(parents) > 1:
-        return CreatedBy.MERGE
-    return CreatedBy.REBUCKET if parents[0].hash_range == hash_range else CreatedBy.SPLIT
-
-
-def _depth(maker: CreatedBy, parents: list[Segment]) -> int:
-    inherited = max((parent.merge_depth for parent in parents), default=0)
-    return inherited + 1 if maker is CreatedBy.MERGE else inherited

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -172,6 +172,28 @@ class SegmentChange:
     def child_ids(self) -> tuple[int, ...]:
         """Ids of the children, in their order."""
         return tuple(child.segment_id for child in self.children)
+
+
+def maker_of(hash_range: HashRange, parents: Sequence[Segment]) -> CreatedBy:
+    """The operation that made a segment, told from what it replaced.
+
+    Args:
+        hash_range: the segment's.
+        parents: segments that it replaced.
+    """
+    if not parents:
+        return CreatedBy.CREATE
+    if any(parent.is_legacy for parent in parents):
+        return CreatedBy.MIGRATE
+    if len(parents) > 1:
+        return CreatedBy.MERGE
+    return CreatedBy.REBUCKET if parents[0].hash_range == hash_range else CreatedBy.SPLIT
+
+
+def merge_depth_of(maker: CreatedBy, parents: Sequence[Segment]) -> int:
+    """Merges in the ancestry of a segment made by `maker` from `parents` (pip-483 maxDagDepth)."""
+    inherited = max((parent.merge_depth for parent in parents), default=0)
+    return inherited + 1 if maker is CreatedBy.MERGE else inherited
 
 
 def check_buckets(buckets: int, owner: str) -> None:

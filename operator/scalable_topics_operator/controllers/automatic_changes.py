@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from scalable_topics.layout import LayoutError, SegmentChange
 from scalable_topics_operator.autoscale.decision import Decision, Merge, Rebucket, Split
@@ -10,7 +10,7 @@ from scalable_topics_operator.controllers.auto_scaler import AutoScaler, Subject
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
-from scalable_topics_operator.controllers.topic_work import Stuck, TopicWork, connection_of
+from scalable_topics_operator.controllers.topic_work import Stuck, TopicWork, WorkT, WorkT_contra, connection_of
 from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.errors import BackendRefused
 from scalable_topics_operator.operations.journal import Action as Ended
@@ -24,8 +24,6 @@ from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
 
 REQUEST_KIND = "AutoScale"
 _AUTOMATIC_SHARE = 0.8
-WorkT = TypeVar("WorkT", bound=TopicWork)
-WorkT_contra = TypeVar("WorkT_contra", bound=TopicWork, contravariant=True)
 _EVENTS = {Split: "AutoSplit", Merge: "AutoMerge", Rebucket: "AutoRebucket"}
 
 

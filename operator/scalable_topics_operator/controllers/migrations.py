@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.api.segment_operation import SegmentOperation
 from scalable_topics_operator.controllers.operation_queue import DRY_RUN, OperationQueue
-from scalable_topics_operator.controllers.topic_work import TopicWork, TopicWorkMaker
+from scalable_topics_operator.controllers.topic_work import TopicWorkMaker, WorkT, WorkT_contra
 from scalable_topics_operator.operations.errors import BackendRefused, MigrationRefused, Unsupported
 from scalable_topics_operator.operations.journal import Request
 from scalable_topics_operator.operations.legacy_survey import LegacySurvey
 from scalable_topics_operator.operations.migrate import no_such_topic
 from scalable_topics_operator.operations.preflight import CLIENTS_SHOWN, Obstacle, Preflight, notes_of, preflight
 from scalable_topics_operator.operations.protocols import NameState, TopicBackend
-
-WorkT = TypeVar("WorkT", bound=TopicWork)
-WorkT_contra = TypeVar("WorkT_contra", bound=TopicWork, contravariant=True)
 
 
 class Migrator(Protocol[WorkT_contra]):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from scalable_topics.layout import SegmentLayout, TopicName, classic_segment_name
+from scalable_topics.layout import SegmentLayout, TopicName
 from scalable_topics_operator.assignment.barrier import readable_segments
 from scalable_topics_operator.assignment.group import Group
+from scalable_topics_operator.backends.classic.names import segment_topic
 from scalable_topics_operator.operations.context import concurrently
 from scalable_topics_operator.operations.errors import BackendError, TopicMissing
 from scalable_topics_operator.operations.protocols import Position, SegmentLook, TopicBackend
@@ -74,8 +75,7 @@ class SegmentLooks:
 
     async def _look(self, segment_id: int) -> SegmentLook | None:
         if segment_id not in self._found:
-            segment = self._layout.segment(segment_id)
-            name = segment.topic or classic_segment_name(self._topic, segment.hash_range, segment_id)
+            name = segment_topic(self._topic, self._layout.segment(segment_id))
             try:
                 self._found[segment_id] = await self._backend.look(name)
             except TopicMissing:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from scalable_topics.layout import Segment, SegmentLayout, TopicName, classic_segment_name
+from scalable_topics.layout import Segment, SegmentLayout, TopicName
 from scalable_topics_operator.assignment.group import Version
+from scalable_topics_operator.backends.classic.names import segment_topic
 from scalable_topics_operator.operations.protocols import Position
 
 
@@ -54,7 +55,7 @@ def _segment(topic: TopicName, segment: Segment, start: Position | None) -> dict
     data: dict[str, Any] = {
         "id": segment.segment_id,
         "range": segment.hash_range.descriptor,
-        "topic": segment.topic or classic_segment_name(topic, segment.hash_range, segment.segment_id),
+        "topic": segment_topic(topic, segment),
         "state": segment.state.value,
         "buckets": [],
     }

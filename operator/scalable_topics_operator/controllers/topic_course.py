@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
 from scalable_topics_operator.controllers.conditions import Aspect, Standing
-from scalable_topics_operator.controllers.topic_work import AnyWork, ClassicWork, NativeWork, TopicWork
+from scalable_topics_operator.controllers.topic_work import AnyWork, ClassicWork, NativeWork, WorkT_contra
 from scalable_topics_operator.operations.drift import Managed
-
-WorkT_contra = TypeVar("WorkT_contra", bound=TopicWork, contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +58,19 @@ class Courses:
 
     async def require_same_cluster(self, work: AnyWork) -> None:
         """See `TopicCourse.require_same_cluster`."""
-        if isinstance(work, NativeWork):
-            await self._native.require_same_cluster(work)
-        else:
-            await self._classic.require_same_cluster(work)
+        await self._of(work).require_same_cluster(work)
 
     async def advance(self, work: AnyWork) -> Outcome:
         """See `TopicCourse.advance`."""
-        if isinstance(work, NativeWork):
-            return await self._native.advance(work)
-        return await self._classic.advance(work)
+        return await self._of(work).advance(work)
 
     async def release(self, work: AnyWork) -> None:
         """See `TopicCourse.release`."""
-        if isinstance(work, NativeWork):
-            await self._native.release(work)
-        else:
-            await self._classic.release(work)
+        await self._of(work).release(work)
 
     async def delete(self, work: AnyWork, *, force: bool) -> None:
         """See `TopicCourse.delete`."""
-        if isinstance(work, NativeWork):
-            await self._native.delete(work, force=force)
-        else:
-            await self._classic.delete(work, force=force)
+        await self._of(work).delete(work, force=force)
+
+    def _of(self, work: AnyWork) -> TopicCourse[Any]:
+        return self._native if isinstance(work, NativeWork) else self._classic

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypedDict
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -37,9 +37,7 @@ from scalable_topics_operator.controllers.topic_store import StatusTopicStore
 from scalable_topics_operator.operations.context import (
     OperationContext,
     OperationSettings,
-    Published,
     TopicContext,
-    TopicIntent,
 )
 from scalable_topics_operator.operations.journal import Request
 from scalable_topics_operator.operations.native.context import NativeContext
@@ -133,8 +131,15 @@ class NativeWork(TopicWork):
 
     ctx: NativeContext
 
+    @classmethod
+    def of(cls, work: TopicWork, ctx: NativeContext) -> NativeWork:
+        """The same work with another context."""
+        return cls(**{**{one.name: getattr(work, one.name) for one in fields(TopicWork)}, "ctx": ctx})
+
 
 AnyWork = ClassicWork | NativeWork
+WorkT = TypeVar("WorkT", bound=TopicWork)
+WorkT_contra = TypeVar("WorkT_contra", bound=TopicWork, contravariant=True)
 
 
 def canonical_topic(body: Body) -> str | None:
@@ -159,34 +164,10 @@ def connection_of(body: Body) -> ObjectKey:
     return ObjectKey(CONNECTIONS.plural, reference.get("namespace") or body["metadata"]["namespace"], reference["name"])
 
 
-def backend_of(connections: ConnectionController, body: Body) -> TopicBackend | None:
+def brokers_of(connections: ConnectionController, body: Body) -> TopicBackend | None:
     """The brokers of a ScalableTopic; None while they cannot be asked."""
     handle = connections.handle(connection_of(body))
     return handle.backend if handle is not None and not handle.problem else None
-
-
-class _Common(TypedDict):
-    topic: TopicName
-    store: StatusTopicStore
-    declared: TopicIntent
-    claim: Claim
-    clock: SystemClock
-    settings: OperationSettings
-    report: _Reporter
-    term: int
-    opened_here: set[str]
-
-
-class _Work(TypedDict):
-    key: ObjectKey
-    spec: ScalableTopicSpec
-    generation: int
-    topic: TopicName
-    handle: ConnectionHandle
-    store: StatusTopicStore
-    memory: TopicMemory
-    request: Request
-    moved_from: str
 
 
 class TopicWorkMaker:
@@ -229,11 +210,12 @@ class TopicWorkMaker:
         kind = wanted_backend(body, handle)
         facts = TopicFacts(metadata["uid"], metadata["generation"], str(topic), kind, cluster_id)
         topic_store = self._store(key, store, facts)
-        common: _Common = {
-            "topic": topic,
-            "store": topic_store,
-            "declared": topic_intent(spec, declared_by_objects(self._cache, key)),
-            "claim": Claim(
+        native, backend = _native(handle) if kind == NATIVE else (None, backend)
+        ctx = OperationContext(
+            topic=topic,
+            store=topic_store,
+            declared=topic_intent(spec, declared_by_objects(self._cache, key)),
+            claim=Claim(
                 installation_id=self._installation.installation_id,
                 kubernetes_uid=self._installation.kubernetes_uid,
                 resource_uid=metadata["uid"],
@@ -241,30 +223,28 @@ class TopicWorkMaker:
                 resource_name=key.name,
                 backend=kind,
             ),
-            "clock": SystemClock(),
-            "settings": self._settings,
-            "report": _Reporter(self._events, body),
-            "term": self._term_of(key),
-            "opened_here": memory.opened_here,
-        }
-        work: _Work = {
-            "key": key,
-            "spec": spec,
-            "generation": metadata["generation"],
-            "topic": topic,
-            "handle": handle,
-            "store": topic_store,
-            "memory": memory,
-            "request": Request("ScalableTopic", key.name, metadata["uid"]),
-            "moved_from": recorded if recorded and recorded != cluster_id else "",
-        }
-        readers = TopicReaders(self._cache, key)
-        if kind != NATIVE:
-            ctx = OperationContext(**common, backend=backend, published=memory.published, readers=readers)
-            return ClassicWork(**work, ctx=ctx)
-        native, ordinary = _native(handle)
-        before = OperationContext(**common, backend=ordinary, published=Published(), readers=readers)
-        return NativeWork(**work, ctx=NativeContext(**common, backend=native, ordinary=before))
+            clock=SystemClock(),
+            settings=self._settings,
+            report=_Reporter(self._events, body),
+            term=self._term_of(key),
+            backend=backend,
+            published=memory.published,
+            readers=TopicReaders(self._cache, key),
+            opened_here=memory.opened_here,
+        )
+        work = ClassicWork(
+            key=key,
+            spec=spec,
+            generation=metadata["generation"],
+            topic=topic,
+            handle=handle,
+            store=topic_store,
+            memory=memory,
+            request=Request("ScalableTopic", key.name, metadata["uid"]),
+            moved_from=recorded if recorded and recorded != cluster_id else "",
+            ctx=ctx,
+        )
+        return work if native is None else NativeWork.of(work, NativeContext.around(ctx, native))
 
     def _store(self, key: ObjectKey, store: StatusStore, facts: TopicFacts) -> StatusTopicStore:
         """The topic's record. Raises Stuck for one that is broken, StaleStatus for one of a later leader (R5)."""

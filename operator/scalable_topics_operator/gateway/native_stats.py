@@ -7,6 +7,7 @@ from typing import Any
 
 from scalable_topics.layout import SegmentLayout, SegmentState
 from scalable_topics_operator.autoscale.policy import DEFAULT
+from scalable_topics_operator.backends.classic.cursors import is_internal
 from scalable_topics_operator.backends.native.look import read_look
 from scalable_topics_operator.gateway.clients_shown import Attached, SegmentCursor
 from scalable_topics_operator.operations.native.override import FIELDS
@@ -14,7 +15,6 @@ from scalable_topics_operator.operations.native.override import FIELDS
 BROKERS = "brokers"
 """Origin of a knob that no policy sets and whose value brokers tell."""
 
-_INTERNAL = ("__", "pulsar.")
 _OURS = ("layout", "autoScale")
 
 
@@ -32,9 +32,7 @@ def subscriptions(told: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 def cursors(told: Mapping[str, Any]) -> dict[str, SegmentCursor]:
     """The subscriptions on a segment, from the segment's statistics, by name."""
     return {
-        name: SegmentCursor(
-            int(one.get("msgBacklog") or 0), len(one.get("consumers") or ()), not name.startswith(_INTERNAL)
-        )
+        name: SegmentCursor(int(one.get("msgBacklog") or 0), len(one.get("consumers") or ()), not is_internal(name))
         for name, one in subscriptions(told).items()
     }
 

@@ -238,8 +238,6 @@ class TopicContext:
         settings: times and bounds.
         report: tells people.
         term: leadership term written into journals opened now (R5).
-        opened_here: ids of journals opened by this process; any other open journal is a dead process's and
-            is recovered (R8).
     """
 
     topic: TopicName
@@ -250,7 +248,6 @@ class TopicContext:
     settings: OperationSettings
     report: Report
     term: int
-    opened_here: set[str]
 
     @property
     def intent(self) -> TopicIntent:
@@ -287,11 +284,14 @@ class OperationContext(TopicContext):
         backend: the Pulsar cluster.
         published: what clients were told last (R20).
         readers: consumers of its ordered subscriptions.
+        opened_here: ids of journals opened by this process; any other open journal is a dead process's and
+            is recovered (R8).
     """
 
     backend: TopicBackend
     published: Published
     readers: Readers
+    opened_here: set[str]
 
 
 def format_timestamp(ms: int) -> str:

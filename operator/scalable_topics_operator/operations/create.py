@@ -25,8 +25,8 @@ from scalable_topics_operator.operations.journal import (
     Request,
     Result,
     Step,
-    new_operation_id,
 )
+from scalable_topics_operator.operations.journaling import new_operation, open_journal
 from scalable_topics_operator.operations.migrate import (
     no_such_topic,
     open_migration,
@@ -131,19 +131,16 @@ async def _journal_creation(ctx: OperationContext, request: Request, *, first_id
     """Journal the segments to create, with ids from `first_id` and above every one ever seen."""
     first_id = max(first_id, await _first_unused_id(ctx))
     children = planned_initial(ctx.intent.initial_segments, bucket_budget=ctx.intent.bucket_budget, first_id=first_id)
-    operation = Operation(
-        id=new_operation_id(),
-        kind=OperationKind.CREATE,
-        step=Step.CREATING,
-        term=ctx.term,
-        parents=(),
+    operation = new_operation(
+        ctx,
+        OperationKind.CREATE,
+        Step.CREATING,
+        request,
         children=children,
         subscriptions=tuple(sorted(ctx.intent.subscriptions)),
-        started_at=ctx.timestamp(),
-        request=request,
         next_segment_id=first_id + len(children),
     )
-    await ctx.store.commit(replace(ctx.store.state, operation=operation))
+    await open_journal(ctx, operation)
     ctx.opened_here.add(operation.id)
     return operation
 

@@ -14,7 +14,8 @@ from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.claims import why_lost
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import MigrationRefused, TopicMissing
-from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Step, new_operation_id
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Step
+from scalable_topics_operator.operations.journaling import new_operation
 from scalable_topics_operator.operations.legacy_survey import LegacySurvey
 from scalable_topics_operator.operations.migrated_from import MigratedFrom, Migration
 from scalable_topics_operator.operations.preflight import legacy_clients_text
@@ -35,19 +36,24 @@ async def open_migration(
         force: whether clients that do not know scalable topics are cut off.
         skipped_ids: how many ids are left out, where attempts may have used some of which nothing tells (R9).
     """
-    source = MigratedFrom(
-        survey.partitions,
-        ctx.clock.now_ms(),
-        properties=dict(survey.properties),
-        policies=survey.policies,
-        kinds=survey.kinds,
-    )
+    source = source_of(survey, at_ms=ctx.clock.now_ms())
     first_id = await _first_child_id(ctx, source.topic_count) + skipped_ids
     # A subscription that is being deleted does not survive the migration (R16).
     wanted = (frozenset(ctx.subscriptions) | frozenset(survey.backlogs)) - ctx.store.state.not_discovered
     operation = _operation(ctx, Migration(source, force), Step.CREATING, request, first_id, wanted)
     await ctx.store.commit(replace(ctx.store.state, operation=operation, incarnation=ctx.new_incarnation()))
     ctx.opened_here.add(operation.id)
+
+
+def source_of(survey: LegacySurvey, *, at_ms: int) -> MigratedFrom:
+    """What a migration of a surveyed topic keeps of it. Pure."""
+    return MigratedFrom(
+        survey.partitions,
+        at_ms,
+        properties=dict(survey.properties),
+        policies=survey.policies,
+        kinds=survey.kinds,
+    )
 
 
 def no_such_topic(topic: TopicName) -> MigrationRefused:
@@ -200,16 +206,14 @@ def _operation(
 ) -> Operation:
     count = migration.source.topic_count
     children = planned_initial(count, bucket_budget=ctx.declared.bucket_budget, first_id=first_child_id)
-    return Operation(
-        id=new_operation_id(),
-        kind=OperationKind.MIGRATE,
-        step=step,
-        term=ctx.term,
+    return new_operation(
+        ctx,
+        OperationKind.MIGRATE,
+        step,
+        request,
         parents=tuple(range(count)),
         children=children,
         subscriptions=tuple(sorted(subscriptions)),
-        started_at=ctx.timestamp(),
-        request=request,
         next_segment_id=first_child_id + len(children),
         migration=migration,
     )

@@ -22,14 +22,8 @@ from scalable_topics.layout import (
 from scalable_topics_operator.operations.announce import announce, is_announced, publish, settle_tail, until_quiet
 from scalable_topics_operator.operations.context import OperationContext, alongside, concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing, Unsupported
-from scalable_topics_operator.operations.journal import (
-    Operation,
-    OperationKind,
-    Request,
-    Result,
-    Step,
-    new_operation_id,
-)
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Result, Step
+from scalable_topics_operator.operations.journaling import new_operation
 from scalable_topics_operator.operations.migrate import (
     begin_migration,
     check_migration,
@@ -63,16 +57,14 @@ async def open_reshape(ctx: OperationContext, change: SegmentChange, request: Re
         ctx.backend.require_fit(ctx.topic, more_topics=len(change.children)),
     )
     reserved = layout.reserve(change)
-    operation = Operation(
-        id=new_operation_id(),
-        kind=OperationKind(change.kind.value),
-        step=Step.CREATING,
-        term=ctx.term,
+    operation = new_operation(
+        ctx,
+        OperationKind(change.kind.value),
+        Step.CREATING,
+        request,
         parents=change.parent_ids,
         children=change.children,
         subscriptions=tuple(sorted(subscriptions)),
-        started_at=ctx.timestamp(),
-        request=request,
         next_segment_id=reserved.next_segment_id,
         reason=reason,
     )

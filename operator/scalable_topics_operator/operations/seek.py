@@ -13,14 +13,8 @@ from scalable_topics.layout import Segment
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.cursor_moves import Move, moves_of
 from scalable_topics_operator.operations.errors import BackendRefused, NotYet, RequestRefused, TopicMissing
-from scalable_topics_operator.operations.journal import (
-    Operation,
-    OperationKind,
-    Request,
-    Result,
-    Step,
-    new_operation_id,
-)
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Result, Step
+from scalable_topics_operator.operations.journaling import close_journal, new_operation, open_journal
 from scalable_topics_operator.operations.requests import CursorRequest, RestoreRequest, SeekRequest, SkipAllRequest
 from scalable_topics_operator.operations.restorable import require_kept
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
@@ -62,22 +56,16 @@ async def planned_moves(ctx: OperationContext, wants: CursorRequest) -> list[str
 async def open_seek(ctx: OperationContext, wants: CursorRequest, request: Request) -> None:
     """Journal a seek, skip-all or restore. Raises RequestRefused, BackendUnavailable."""
     await _require_possible(ctx, wants)
-    layout = ctx.store.state.layout
-    operation = Operation(
-        id=new_operation_id(),
-        kind=_KINDS[type(wants)],
-        step=Step.RELEASING,
-        term=ctx.term,
-        parents=(),
-        children=(),
+    operation = new_operation(
+        ctx,
+        _KINDS[type(wants)],
+        Step.RELEASING,
+        request,
         subscriptions=(wants.subscription,),
-        started_at=ctx.timestamp(),
-        request=request,
-        next_segment_id=layout.next_segment_id if layout else 0,
         seek_to_ms=wants.to_ms if isinstance(wants, SeekRequest) else None,
-        positions=wants.positions if isinstance(wants, RestoreRequest) else {},
+        positions=wants.positions if isinstance(wants, RestoreRequest) else None,
     )
-    await ctx.store.commit(replace(ctx.store.state, operation=operation))
+    await open_journal(ctx, operation)
 
 
 async def advance_seek(ctx: OperationContext, operation: Operation) -> None:
@@ -97,9 +85,11 @@ async def advance_seek(ctx: OperationContext, operation: Operation) -> None:
     try:
         await concurrently(_move(ctx, segment, move, wants) for segment, move in _moves(ctx, wants))
     except BackendRefused as refusal:
-        await _end(ctx, operation, Result.FAILED, f"cursors may have been moved on some segments only: {refusal}")
+        await close_journal(
+            ctx, operation, Result.FAILED, f"cursors may have been moved on some segments only: {refusal}"
+        )
         return
-    await _end(ctx, operation, Result.SUCCEEDED)
+    await close_journal(ctx, operation, Result.SUCCEEDED)
 
 
 async def _wait_for_readers(ctx: OperationContext, operation: Operation) -> None:
@@ -109,7 +99,7 @@ async def _wait_for_readers(ctx: OperationContext, operation: Operation) -> None
     most_seconds = ctx.settings.release_wait_seconds
     if waited_seconds < most_seconds:
         raise NotYet(f"{ctx.topic}: consumers of subscription {subscription} have not let go of their segments yet")
-    await _end(
+    await close_journal(
         ctx,
         operation,
         Result.FAILED,
@@ -130,12 +120,6 @@ async def _move(ctx: OperationContext, segment: Segment, move: Move, wants: Curs
             await ctx.backend.seek(topic, subscription, to_ms)
         case Move.BEHIND_THE_POSITION, RestoreRequest(_, positions):
             await ctx.backend.move_behind(topic, subscription, positions[segment.segment_id])
-
-
-async def _end(ctx: OperationContext, operation: Operation, result: Result, message: str = "") -> None:
-    layout = ctx.store.state.layout
-    action = operation.ended(result, at=ctx.timestamp(), epoch=layout.epoch if layout else 0, message=message)
-    await ctx.store.commit(ctx.store.state.finished(action))
 
 
 async def _is_found(ctx: OperationContext, subscription: str) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.errors import ClientsAttached, TopicMissing
-from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Step, new_operation_id
+from scalable_topics_operator.operations.journal import OperationKind, Request
+from scalable_topics_operator.operations.journaling import open_deletion
 from scalable_topics_operator.operations.reshape import advance_reshape
 
 _RESHAPES = (OperationKind.SPLIT, OperationKind.MERGE, OperationKind.REBUCKET, OperationKind.MIGRATE)
@@ -60,7 +61,7 @@ async def delete_topic(ctx: OperationContext, request: Request, *, force: bool =
         if ctx.store.state.layout is not None and not name.exists:
             # The claim was lost; without it another object could take the name of a half deleted topic.
             await ctx.backend.take_claim(ctx.topic, ctx.claim)
-        await _journal_delete(ctx, request)
+        await open_deletion(ctx, request)
     await concurrently(ctx.backend.delete_segment(topic, force=force) for topic in topics)
     await ctx.backend.delete_layout_topic(ctx.topic)
     # What was migrated goes with it.
@@ -94,20 +95,3 @@ async def _refuse_while_used(ctx: OperationContext, topics: list[str]) -> None:
             f"{producers} producers and {consumers} consumers are attached to the topic's segments; stop them, or set "
             "deletionPolicy: Retain to keep the data"
         )
-
-
-async def _journal_delete(ctx: OperationContext, request: Request) -> None:
-    layout = ctx.store.state.layout
-    operation = Operation(
-        id=new_operation_id(),
-        kind=OperationKind.DELETE,
-        step=Step.DELETING,
-        term=ctx.term,
-        parents=(),
-        children=(),
-        subscriptions=(),
-        started_at=ctx.timestamp(),
-        request=request,
-        next_segment_id=layout.next_segment_id if layout else 0,
-    )
-    await ctx.store.commit(replace(ctx.store.state, operation=operation))

@@ -23,6 +23,7 @@ from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import Replicas, replicas
 from tests.support.rest_bench import RestBench, rest_bench
 from tests.support.running_operator import FAST_FLAGS, RunningOperator
+from tests.support.v5_client import V5Client
 from tests.support.world import NATIVE_CONNECTION, World
 from tests.support.world_making import create_namespace, make_world, random_name
 
@@ -105,6 +106,14 @@ async def native(
         )
         yield NativeWorld(world)
         await world.tidy_up()
+
+
+@pytest.fixture
+async def v5(native_pulsar: PulsarAccess, tmp_path: Path) -> AsyncIterator[V5Client]:
+    """Pulsar's V5 client."""
+    service, token = native_pulsar.service_url, native_pulsar.superuser_token_file
+    async with V5Client.connected(service, token, tmp_path) as client:
+        yield client
 
 
 @pytest.fixture

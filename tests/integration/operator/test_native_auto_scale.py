@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from dev.access import PulsarAccess
@@ -28,14 +25,6 @@ _KNOBS = {
     "split": {"msgRateIn": 10, "cooldown": "1s"},
     "merge": {"msgRateIn": 0, "bytesRateIn": 0, "msgRateOut": 0, "bytesRateOut": 0},
 }
-
-
-@pytest.fixture
-async def v5(native_pulsar: PulsarAccess, tmp_path: Path) -> AsyncIterator[V5Client]:
-    """Pulsar's V5 client."""
-    service, token = native_pulsar.service_url, native_pulsar.superuser_token_file
-    async with V5Client.connected(service, token, tmp_path) as client:
-        yield client
 
 
 @pytest.mark.parametrize("engine", ["Broker", "Operator"])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from dev.access import PulsarAccess
@@ -21,14 +18,6 @@ from tests.support.world import condition, phase
 pytestmark = pytest.mark.native
 
 _KEYS = [f"key-{number}" for number in range(20)]
-
-
-@pytest.fixture
-async def v5(native_pulsar: PulsarAccess, tmp_path: Path) -> AsyncIterator[V5Client]:
-    """Pulsar's V5 client."""
-    service, token = native_pulsar.service_url, native_pulsar.superuser_token_file
-    async with V5Client.connected(service, token, tmp_path) as client:
-        yield client
 
 
 async def _make_partitioned(native: NativeWorld, local: str, partitions: int) -> list[str]:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
-from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.support.consumption import Kind
 from tests.support.consumption_judge import judge_ordered, judge_shared
@@ -20,14 +16,6 @@ pytestmark = pytest.mark.native
 # Four by SegmentOperations, and one to come to four segments.
 _CHANGES = 5
 _KEYS = [f"key-{number}" for number in range(20)]
-
-
-@pytest.fixture
-async def v5(native_pulsar: PulsarAccess, tmp_path: Path) -> AsyncIterator[V5Client]:
-    """Pulsar's V5 client, as an application's role has it."""
-    service = native_pulsar.service_url
-    async with V5Client.connected(service, native_pulsar.superuser_token_file, tmp_path) as client:
-        yield client
 
 
 async def test_nothing_is_lost_or_out_of_order_through_changes_by_objects(native: NativeWorld, v5: V5Client) -> None:

@@ -81,3 +81,10 @@ class Answer:
             return json.loads(self.text)
         except ValueError:
             raise BackendUnavailable(f"{what}: the answer is not JSON") from None
+
+    def mapping(self, what: str) -> dict[str, Any]:
+        """The body as a JSON object. Raises BackendUnavailable, naming `what`, if it is none."""
+        found = self.json(what)
+        if not isinstance(found, dict):
+            raise BackendUnavailable(f"{what}: the answer is not an object")
+        return found

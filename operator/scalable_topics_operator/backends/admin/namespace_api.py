@@ -39,10 +39,7 @@ class NamespaceApi:
             About.NAMESPACE,
             right=_ADMIN,
         )
-        found = (await self._http.send(call)).json(call.what)
-        if not isinstance(found, dict):
-            raise BackendUnavailable(f"{call.what}: the answer is not an object")
-        return found
+        return (await self._http.send(call)).mapping(call.what)
 
     async def topic_grants(self, namespace: str) -> dict[str, dict[str, frozenset[str]]]:
         """Topic -> role -> actions granted on the topic itself, without what the namespace grants."""

@@ -11,7 +11,7 @@ from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import scalable_path, segment_path
 from scalable_topics_operator.backends.admin.reasons import About
 from scalable_topics_operator.backends.admin.topic_api import permissions_of
-from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
+from scalable_topics_operator.operations.errors import TopicMissing
 
 _SUPERUSER = "superuser"
 _ADMIN = "tenant admin"
@@ -50,7 +50,7 @@ class ScalableApi:
             answer = await self._send("get-scalable", "GET", topic, right=_ADMIN)
         except TopicMissing:
             return None
-        return _mapping(answer, f"get-scalable {topic}")
+        return answer.mapping(f"get-scalable {topic}")
 
     async def delete(self, topic: TopicName) -> bool:
         """Delete a topic with whoever uses it; False if there was none.
@@ -65,12 +65,12 @@ class ScalableApi:
 
     async def stats(self, topic: TopicName) -> dict[str, Any]:
         """Load, clients and subscriptions; makes the brokers elect a controller of the topic."""
-        return _mapping(await self._send("get-scalable-stats", "GET", topic, "stats"), f"get-scalable-stats {topic}")
+        return (await self._send("get-scalable-stats", "GET", topic, "stats")).mapping(f"get-scalable-stats {topic}")
 
     async def segment_stats(self, topic: TopicName, segment_id: int) -> dict[str, Any]:
         """Load, clients and subscriptions of one segment."""
         answer = await self._send("get-segment-stats", "GET", topic, "segments", str(segment_id), "stats")
-        return _mapping(answer, f"get-segment-stats {topic}")
+        return answer.mapping(f"get-segment-stats {topic}")
 
     async def split(self, topic: TopicName, segment_id: int) -> None:
         """Split a segment in two halves."""
@@ -174,10 +174,3 @@ class ScalableApi:
             right=right,
         )
         return await self._http.send(call)
-
-
-def _mapping(answer: Answer, what: str) -> dict[str, Any]:
-    found = answer.json(what)
-    if not isinstance(found, dict):
-        raise BackendUnavailable(f"{what}: the answer is not an object")
-    return found

@@ -43,7 +43,7 @@ class TopicApi:
             answer = await self._send("get-partitions", "GET", topic, "partitions", right=_ADMIN)
         except TopicMissing:
             return None
-        return int(_mapping(answer, f"get-partitions {topic}").get("partitions", 0))
+        return int(answer.mapping(f"get-partitions {topic}").get("partitions", 0))
 
     async def properties(self, topic: str) -> dict[str, str]:
         """The topic's properties."""
@@ -86,7 +86,7 @@ class TopicApi:
     async def terminate(self, topic: str) -> tuple[int, int]:
         """Seal a topic without partitions; ledger and entry id of its last entry as the broker claims."""
         answer = await self._send("terminate", "POST", topic, "terminate", right=_ADMIN)
-        found = _mapping(answer, f"terminate {topic}")
+        found = answer.mapping(f"terminate {topic}")
         try:
             return int(found["ledgerId"]), int(found["entryId"])
         except (KeyError, TypeError, ValueError):
@@ -104,12 +104,12 @@ class TopicApi:
         """Statistics with publishers, subscriptions and consumers; loads the topic if it is not loaded."""
         query = {"getPreciseBacklog": "true" if precise_backlog else "false"}
         answer = await self._send("get-stats", "GET", topic, "stats", query=query)
-        return _mapping(answer, f"get-stats {topic}")
+        return answer.mapping(f"get-stats {topic}")
 
     async def internal_stats(self, topic: str) -> dict[str, Any]:
         """State of the ledgers and cursors; loads the topic if it is not loaded."""
         answer = await self._send("get-internal-stats", "GET", topic, "internalStats")
-        return _mapping(answer, f"get-internal-stats {topic}")
+        return answer.mapping(f"get-internal-stats {topic}")
 
     async def subscriptions(self, topic: str) -> frozenset[str]:
         """Names of all subscriptions, those of readers included."""
@@ -252,13 +252,6 @@ def permissions_of(found: Any) -> dict[str, frozenset[str]]:
         str(role): frozenset(str(action) for action in actions or () if action is not None)
         for role, actions in (found or {}).items()
     }
-
-
-def _mapping(answer: Answer, what: str) -> dict[str, Any]:
-    found = answer.json(what)
-    if not isinstance(found, dict):
-        raise BackendUnavailable(f"{what}: the answer is not an object")
-    return found
 
 
 def _force(force: bool) -> dict[str, str]:

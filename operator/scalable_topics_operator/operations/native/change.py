@@ -10,14 +10,8 @@ from dataclasses import replace
 
 from scalable_topics.layout import CreatedBy, PlannedSegment, Segment, SegmentChange, SegmentLayout
 from scalable_topics_operator.operations.errors import BackendRefused, RequestRefused, TopicMissing
-from scalable_topics_operator.operations.journal import (
-    Operation,
-    OperationKind,
-    Request,
-    Result,
-    Step,
-    new_operation_id,
-)
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Result, Step
+from scalable_topics_operator.operations.journaling import close_journal, new_operation, open_journal
 from scalable_topics_operator.operations.native.context import NativeContext
 from scalable_topics_operator.operations.native.observe import observe
 from scalable_topics_operator.operations.requests import MergeRequest, ReshapeRequest, SplitRequest
@@ -43,22 +37,18 @@ def require_brokers_can(request: ReshapeRequest) -> None:
 
 async def open_change(ctx: NativeContext, change: SegmentChange, request: Request, *, reason: str = "") -> None:
     """Journal a planned split, merge or rebucket; `reason` says why where nobody asked for it."""
-    operation = Operation(
-        id=new_operation_id(),
-        kind=OperationKind(change.kind.value),
-        step=Step.CALLING,
-        term=ctx.term,
+    operation = new_operation(
+        ctx,
+        OperationKind(change.kind.value),
+        Step.CALLING,
+        request,
         parents=change.parent_ids,
         children=change.children,
-        subscriptions=(),
-        started_at=ctx.timestamp(),
-        request=request,
         # Ids are the brokers' to give: these are what they give if nobody else is before us.
         next_segment_id=max(change.child_ids) + 1,
         reason=reason,
     )
-    await ctx.store.commit(replace(ctx.store.state, operation=operation))
-    ctx.opened_here.add(operation.id)
+    await open_journal(ctx, operation)
 
 
 async def advance_change(ctx: NativeContext, operation: Operation) -> None:
@@ -75,11 +65,11 @@ async def advance_change(ctx: NativeContext, operation: Operation) -> None:
             why = str(refusal)
         children = await _outcome(ctx, operation)
         if children is None:
-            await _end(
+            await close_journal(
                 ctx, operation, Result.FAILED, why or "the brokers say that it is done, but their layout does not"
             )
             return
-    await _end(ctx, replace(operation, children=children), Result.SUCCEEDED)
+    await close_journal(ctx, replace(operation, children=children), Result.SUCCEEDED)
 
 
 async def _outcome(ctx: NativeContext, operation: Operation) -> tuple[PlannedSegment, ...] | None:
@@ -118,12 +108,3 @@ async def _call(ctx: NativeContext, operation: Operation) -> None:
             await ctx.backend.rebucket(ctx.topic, operation.parents[0], operation.children[0].buckets)
         case _:
             raise ValueError(f"{operation.kind} is not a change of a layout")
-
-
-async def _end(ctx: NativeContext, operation: Operation, result: Result, message: str = "") -> None:
-    layout = ctx.store.state.layout
-    epoch = layout.epoch if layout else 0
-    children = operation.children if result is Result.SUCCEEDED else ()
-    action = replace(operation, children=children).ended(result, at=ctx.timestamp(), epoch=epoch, message=message)
-    await ctx.store.commit(ctx.store.state.finished(action))
-    ctx.opened_here.discard(operation.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from scalable_topics_operator.operations.context import OperationContext, TopicContext
 from scalable_topics_operator.operations.native.protocols import ScalableBackend
@@ -21,3 +21,9 @@ class NativeContext(TopicContext):
     backend: ScalableBackend
     ordinary: OperationContext
     max_history: int = 64
+
+    @classmethod
+    def around(cls, ordinary: OperationContext, backend: ScalableBackend) -> NativeContext:
+        """The same topic as brokers have it that own its layout."""
+        shared = {one.name: getattr(ordinary, one.name) for one in fields(TopicContext)}
+        return cls(**shared, backend=backend, ordinary=ordinary)

@@ -46,9 +46,7 @@ async def take_over(ctx: NativeContext, found: NativeTopic, judgement: Judgement
 
 async def _record(ctx: NativeContext, found: NativeTopic, request: Request, message: str) -> None:
     news = news_of(ctx.store.state.layout, found.layout, now_ms=ctx.clock.now_ms())
-    state = with_news(
-        ctx.store.state, news, uid=ctx.claim.resource_uid, at=ctx.timestamp(), max_history=ctx.max_history
-    )
+    state = with_news(ctx, news)
     action = Action(
         id=new_operation_id(),
         kind=OperationKind.CREATE.value,

@@ -10,14 +10,8 @@ from scalable_topics_operator.operations.errors import (
     RequestRefused,
     TopicMissing,
 )
-from scalable_topics_operator.operations.journal import (
-    Operation,
-    OperationKind,
-    Request,
-    Result,
-    Step,
-    new_operation_id,
-)
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Result, Step
+from scalable_topics_operator.operations.journaling import close_journal, new_operation, open_journal
 from scalable_topics_operator.operations.native.context import NativeContext
 from scalable_topics_operator.operations.native.protocols import NativeLook
 from scalable_topics_operator.operations.requests import CursorRequest, RestoreRequest, SeekRequest
@@ -90,22 +84,10 @@ async def require_movable(ctx: NativeContext, wants: CursorRequest) -> None:
 async def open_move(ctx: NativeContext, wants: CursorRequest, request: Request) -> None:
     """Journal a seek or skip-all. Raises RequestRefused, BackendError."""
     await require_movable(ctx, wants)
-    layout = ctx.store.state.layout
-    seeks = isinstance(wants, SeekRequest)
-    operation = Operation(
-        id=new_operation_id(),
-        kind=OperationKind.SEEK if seeks else OperationKind.SKIP_ALL,
-        step=Step.CALLING,
-        term=ctx.term,
-        parents=(),
-        children=(),
-        subscriptions=(wants.subscription,),
-        started_at=ctx.timestamp(),
-        request=request,
-        next_segment_id=layout.next_segment_id if layout else 0,
-        seek_to_ms=wants.to_ms if isinstance(wants, SeekRequest) else None,
-    )
-    await ctx.store.commit(replace(ctx.store.state, operation=operation))
+    kind = OperationKind.SEEK if isinstance(wants, SeekRequest) else OperationKind.SKIP_ALL
+    to_ms = wants.to_ms if isinstance(wants, SeekRequest) else None
+    operation = new_operation(ctx, kind, Step.CALLING, request, subscriptions=(wants.subscription,), seek_to_ms=to_ms)
+    await open_journal(ctx, operation)
 
 
 async def advance_move(ctx: NativeContext, operation: Operation) -> None:
@@ -119,6 +101,4 @@ async def advance_move(ctx: NativeContext, operation: Operation) -> None:
             await ctx.backend.skip_all(ctx.topic, subscription)
     except BackendRefused as refusal:
         result, why = Result.FAILED, str(refusal)
-    layout = ctx.store.state.layout
-    action = operation.ended(result, at=ctx.timestamp(), epoch=layout.epoch if layout else 0, message=why)
-    await ctx.store.commit(ctx.store.state.finished(action))
+    await close_journal(ctx, operation, result, why)

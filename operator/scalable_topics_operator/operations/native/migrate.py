@@ -12,16 +12,11 @@ from dataclasses import replace
 from scalable_topics.layout import planned_initial
 from scalable_topics_operator.operations.context import concurrently
 from scalable_topics_operator.operations.errors import BackendRefused, MigrationRefused, TopicMissing
-from scalable_topics_operator.operations.journal import (
-    Operation,
-    OperationKind,
-    Request,
-    Result,
-    Step,
-    new_operation_id,
-)
+from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Result, Step
+from scalable_topics_operator.operations.journaling import close_journal, new_operation, open_journal
 from scalable_topics_operator.operations.legacy_survey import STREAM, LegacySurvey
-from scalable_topics_operator.operations.migrated_from import MigratedFrom, Migration
+from scalable_topics_operator.operations.migrate import source_of
+from scalable_topics_operator.operations.migrated_from import Migration
 from scalable_topics_operator.operations.native.context import NativeContext
 from scalable_topics_operator.operations.native.observe import record
 from scalable_topics_operator.operations.native.protocols import NativeTopic
@@ -30,30 +25,21 @@ from scalable_topics_operator.operations.seal import seal_segment
 
 async def open_migration(ctx: NativeContext, survey: LegacySurvey, request: Request, *, force: bool) -> None:
     """Journal a migration of what was surveyed and found fit (R8)."""
-    source = MigratedFrom(
-        survey.partitions,
-        ctx.clock.now_ms(),
-        properties=dict(survey.properties),
-        policies=survey.policies,
-        kinds=survey.kinds,
-    )
+    source = source_of(survey, at_ms=ctx.clock.now_ms())
     count = source.topic_count
     children = planned_initial(count, bucket_budget=ctx.declared.bucket_budget, first_id=count)
-    operation = Operation(
-        id=new_operation_id(),
-        kind=OperationKind.MIGRATE,
-        step=Step.CALLING,
-        term=ctx.term,
+    operation = new_operation(
+        ctx,
+        OperationKind.MIGRATE,
+        Step.CALLING,
+        request,
         parents=tuple(range(count)),
         children=children,
         subscriptions=tuple(sorted(survey.backlogs)),
-        started_at=ctx.timestamp(),
-        request=request,
         next_segment_id=2 * count,
         migration=Migration(source, force),
     )
-    await ctx.store.commit(replace(ctx.store.state, operation=operation))
-    ctx.opened_here.add(operation.id)
+    await open_journal(ctx, operation)
 
 
 async def advance_migration(ctx: NativeContext, operation: Operation, migration: Migration) -> None:
@@ -71,13 +57,13 @@ async def advance_migration(ctx: NativeContext, operation: Operation, migration:
         found = await ctx.backend.read(ctx.topic)
     if found is None or not is_migrated(found):
         why = refused or f"the brokers have a scalable topic {ctx.topic} that is not the migrated one"
-        await _end(ctx, operation, Result.FAILED, why)
+        await close_journal(ctx, operation, Result.FAILED, why)
         return
     await record(ctx, found)
     await _seal_old_topics(ctx, found)
     await _know_subscriptions(ctx, operation, migration)
     await ctx.store.commit(replace(ctx.store.state, migrated_from=migration.source))
-    await _end(ctx, operation, Result.SUCCEEDED)
+    await close_journal(ctx, operation, Result.SUCCEEDED)
 
 
 def is_migrated(found: NativeTopic) -> bool:
@@ -117,15 +103,6 @@ async def _know_subscriptions(ctx: NativeContext, operation: Operation, migratio
 
 def _old_topics(found: NativeTopic) -> list[str]:
     return [segment.topic for segment in found.layout.segments.values() if segment.topic is not None]
-
-
-async def _end(ctx: NativeContext, operation: Operation, result: Result, message: str = "") -> None:
-    layout = ctx.store.state.layout
-    children = operation.children if result is Result.SUCCEEDED else ()
-    ended = replace(operation, children=children)
-    action = ended.ended(result, at=ctx.timestamp(), epoch=layout.epoch if layout else 0, message=message)
-    await ctx.store.commit(ctx.store.state.finished(action))
-    ctx.opened_here.discard(operation.id)
 
 
 def not_migrated(ctx: NativeContext) -> MigrationRefused:

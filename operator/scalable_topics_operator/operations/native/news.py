@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from scalable_topics.layout import CreatedBy, Segment, SegmentLayout
+from scalable_topics.layout import CreatedBy, Segment, SegmentLayout, maker_of, merge_depth_of
 from scalable_topics_operator.operations.pruned_segment import PrunedSegment
 
 
@@ -75,9 +75,8 @@ def news_of(before: SegmentLayout | None, found: SegmentLayout, *, now_ms: int) 
             made[segment_id] = replace(segment, created_by=old.created_by, merge_depth=old.merge_depth)
             continue
         parents = _replaced_by(segment, known, made)
-        kind = _kind(segment, parents)
-        inherited = max((parent.merge_depth for parent in parents), default=0)
-        made[segment_id] = replace(segment, created_by=kind, merge_depth=inherited + (kind is CreatedBy.MERGE))
+        maker = maker_of(segment.hash_range, parents)
+        made[segment_id] = replace(segment, created_by=maker, merge_depth=merge_depth_of(maker, parents))
         replaced_ids = tuple(sorted(parent.segment_id for parent in parents))
         changes[segment.created_at_epoch, replaced_ids].append(made[segment_id])
     layout = replace(found, segments=made)
@@ -102,16 +101,6 @@ def _replaced_by(segment: Segment, known: Mapping[int, Segment], made: Mapping[i
     if segment.parent_ids:
         return [made[parent_id] for parent_id in segment.parent_ids]
     return [old for old in known.values() if old.is_active and old.hash_range.overlaps(segment.hash_range)]
-
-
-def _kind(segment: Segment, parents: list[Segment]) -> CreatedBy:
-    if any(parent.is_legacy for parent in parents):
-        return CreatedBy.MIGRATE
-    if len(parents) > 1:
-        return CreatedBy.MERGE
-    if not parents:
-        return CreatedBy.CREATE
-    return CreatedBy.REBUCKET if parents[0].hash_range == segment.hash_range else CreatedBy.SPLIT
 
 
 def _happened(changes: Mapping[tuple[int, tuple[int, ...]], list[Segment]]) -> Iterable[Happened]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scalable_topics.layout import incarnation_of, parse_incarnation
 from scalable_topics_operator.operations.journal import Action, Request, Result, new_operation_id
 from scalable_topics_operator.operations.native.context import NativeContext
 from scalable_topics_operator.operations.native.names import require_ours
@@ -33,7 +32,7 @@ async def record(ctx: NativeContext, found: NativeTopic) -> News:
     """Record what is new of a layout that was read; nothing is written where nothing is."""
     state = ctx.store.state
     news = news_of(state.layout, found.layout, now_ms=ctx.clock.now_ms())
-    after = with_news(state, news, uid=ctx.claim.resource_uid, at=ctx.timestamp(), max_history=ctx.max_history)
+    after = with_news(ctx, news)
     if after != state:
         await ctx.store.commit(after)
     if news.replaced:
@@ -44,24 +43,25 @@ async def record(ctx: NativeContext, found: NativeTopic) -> News:
     return news
 
 
-def with_news(state: TopicState, news: News, *, uid: str, at: str, max_history: int) -> TopicState:
-    """The record after a look at the brokers' layout. Pure.
+def with_news(ctx: NativeContext, news: News) -> TopicState:
+    """The record after a look at the brokers' layout.
 
     What the open journal is about is left to whoever closes it.
     """
+    state = ctx.store.state
     clocks = state.clocks
     for kind, at_ms in news.kinds.items():
         clocks = clocks.moved(kind, at_ms)
     journaled = state.operation.parents if state.operation is not None else ()
-    foreign = [_foreign(one, at) for one in news.happened if not set(journaled) & set(one.parent_ids)]
+    foreign = [_foreign(one, ctx.timestamp()) for one in news.happened if not set(journaled) & set(one.parent_ids)]
     pruned = () if news.replaced else state.pruned
     return replace(
         state,
         layout=news.layout,
         clocks=clocks,
         actions=(*state.actions, *foreign)[-ACTIONS_KEPT:],
-        incarnation=_incarnation(state, uid, replaced=news.replaced),
-        pruned=(*pruned, *news.pruned)[-max_history:],
+        incarnation=ctx.new_incarnation() if news.replaced or not state.incarnation else state.incarnation,
+        pruned=(*pruned, *news.pruned)[-ctx.max_history :],
     )
 
 
@@ -76,12 +76,3 @@ def _foreign(one: Happened, at: str) -> Action:
         result=Result.SUCCEEDED,
         request=BROKERS,
     )
-
-
-def _incarnation(state: TopicState, uid: str, *, replaced: bool) -> str:
-    if not state.incarnation:
-        return incarnation_of(uid, 0)
-    if not replaced:
-        return state.incarnation
-    _, counter = parse_incarnation(state.incarnation)
-    return incarnation_of(uid, counter + 1)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from scalable_topics_operator.operations.errors import ClientsAttached, NameRefused
-from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Step, new_operation_id
+from scalable_topics_operator.operations.journal import OperationKind, Request
+from scalable_topics_operator.operations.journaling import open_deletion
 from scalable_topics_operator.operations.native.context import NativeContext
 from scalable_topics_operator.operations.native.names import require_ours
 
@@ -35,24 +34,7 @@ async def delete_topic(ctx: NativeContext, request: Request, *, force: bool = Fa
                 "them, or set deletionPolicy: Retain to keep the data"
             )
     if not going:
-        await _journal_delete(ctx, request)
+        await open_deletion(ctx, request)
     recorded = dict(state.layout.segments) if state.layout else {}
     segments = {**recorded, **(found.layout.segments if found else {})}
     await ctx.backend.delete(ctx.topic, list(segments.values()))
-
-
-async def _journal_delete(ctx: NativeContext, request: Request) -> None:
-    layout = ctx.store.state.layout
-    operation = Operation(
-        id=new_operation_id(),
-        kind=OperationKind.DELETE,
-        step=Step.DELETING,
-        term=ctx.term,
-        parents=(),
-        children=(),
-        subscriptions=(),
-        started_at=ctx.timestamp(),
-        request=request,
-        next_segment_id=layout.next_segment_id if layout else 0,
-    )
-    await ctx.store.commit(replace(ctx.store.state, operation=operation))
