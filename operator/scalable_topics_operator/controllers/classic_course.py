@@ -12,7 +12,7 @@ from scalable_topics_operator.controllers.automatic_changes import AutomaticChan
 from scalable_topics_operator.controllers.claim_owner import owner_alive
 from scalable_topics_operator.controllers.classic_requests import ClassicRequests
 from scalable_topics_operator.controllers.conditions import Standing
-from scalable_topics_operator.controllers.migrations import Migrations
+from scalable_topics_operator.controllers.migrations import Migrations, not_migrated
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
 from scalable_topics_operator.controllers.reconcile_times import ReconcileTimes
 from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
@@ -33,10 +33,8 @@ from scalable_topics_operator.operations.drift import repair_drift
 from scalable_topics_operator.operations.errors import (
     BackendError,
     BackendRefused,
-    BackendUnavailable,
-    MigrationRefused,
 )
-from scalable_topics_operator.operations.journal import Action, OperationKind, Request, Result, Step
+from scalable_topics_operator.operations.journal import Action, OperationKind, Request, Step
 from scalable_topics_operator.operations.legacy_survey import LegacySurvey
 from scalable_topics_operator.operations.migrate import open_migration
 from scalable_topics_operator.operations.protocols import TopicBackend
@@ -102,7 +100,7 @@ class ClassicCourse:
             await rebuild_if_outdated(work.ctx, work.request, listing_age_seconds=listing_age_seconds)
         await self.finish_operations(work)
         if work.store.state.layout is None:
-            raise _not_migrated(work)
+            raise not_migrated(work)
         problem = None
         if work.spec.paused:
             await self._operations.show_waiting(work.key, f"ScalableTopic {work.key.name}: spec.paused is true")
@@ -287,11 +285,3 @@ async def _has_namesake(work: ClassicWork) -> bool:
         return await work.handle.native.read(work.topic) is not None
     except BackendRefused:
         return False
-
-
-def _not_migrated(work: ClassicWork) -> Exception:
-    """Why a topic that was to be migrated has no layout yet."""
-    last = work.store.state.actions[-1]
-    if last.result is Result.ROLLED_BACK:
-        return BackendUnavailable(f"{work.topic}: {last.message}; the migration is begun anew")
-    return MigrationRefused("NotMigrated", last.message)

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.api.segment_operation import SegmentOperation
 from scalable_topics_operator.controllers.operation_queue import DRY_RUN, OperationQueue
-from scalable_topics_operator.controllers.topic_work import TopicWorkMaker, WorkT, WorkT_contra
-from scalable_topics_operator.operations.errors import BackendRefused, MigrationRefused, Unsupported
-from scalable_topics_operator.operations.journal import Request
+from scalable_topics_operator.controllers.topic_work import TopicWork, TopicWorkMaker, WorkT, WorkT_contra
+from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable, MigrationRefused, Unsupported
+from scalable_topics_operator.operations.journal import Request, Result
 from scalable_topics_operator.operations.legacy_survey import LegacySurvey
 from scalable_topics_operator.operations.migrate import no_such_topic
 from scalable_topics_operator.operations.preflight import CLIENTS_SHOWN, Obstacle, Preflight, notes_of, preflight
@@ -97,6 +97,14 @@ class Migrations:
         if not forbidden:
             return found
         return Preflight(found.survey, found.children, (Obstacle("NotAllowed", forbidden), *found.obstacles))
+
+
+def not_migrated(work: TopicWork) -> Exception:
+    """Why a topic that was to be migrated has no layout yet."""
+    last = work.store.state.actions[-1]
+    if last.result is Result.ROLLED_BACK:
+        return BackendUnavailable(f"{work.topic}: {last.message}; the migration is begun anew")
+    return MigrationRefused("NotMigrated", last.message)
 
 
 async def look_at_ordinary(

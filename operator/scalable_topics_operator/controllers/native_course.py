@@ -14,7 +14,7 @@ from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.connections import CLASSIC
 from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
 from scalable_topics_operator.controllers.engine import Engine, engine_of
-from scalable_topics_operator.controllers.migrations import Migrations
+from scalable_topics_operator.controllers.migrations import Migrations, not_migrated
 from scalable_topics_operator.controllers.native_requests import NativeRequests
 from scalable_topics_operator.controllers.native_settings import NativeSettings
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
@@ -40,7 +40,6 @@ from scalable_topics_operator.operations.native.migrate import (
     advance_migration,
     is_migrated,
     mend_old_topics,
-    not_migrated,
     open_migration,
 )
 from scalable_topics_operator.operations.native.names import judge_topic
@@ -99,7 +98,7 @@ class NativeCourse:
             await self._establish(work)
             await self._finish_operations(work)
         if work.store.state.layout is None:
-            raise not_migrated(work.ctx)
+            raise not_migrated(work)
         found = await observe(work.ctx) or await self._make_again(work)
         await self._finish_operations(work)
         if work.spec.paused:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from scalable_topics.layout import planned_initial
 from scalable_topics_operator.operations.context import concurrently
-from scalable_topics_operator.operations.errors import BackendRefused, MigrationRefused, TopicMissing
+from scalable_topics_operator.operations.errors import BackendRefused, TopicMissing
 from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Result, Step
 from scalable_topics_operator.operations.journaling import close_journal, new_operation, open_journal
 from scalable_topics_operator.operations.legacy_survey import STREAM, LegacySurvey
@@ -103,8 +103,3 @@ async def _know_subscriptions(ctx: NativeContext, operation: Operation, migratio
 
 def _old_topics(found: NativeTopic) -> list[str]:
     return [segment.topic for segment in found.layout.segments.values() if segment.topic is not None]
-
-
-def not_migrated(ctx: NativeContext) -> MigrationRefused:
-    """Why a topic that was to be migrated has no layout."""
-    return MigrationRefused("NotMigrated", ctx.store.state.actions[-1].message)
