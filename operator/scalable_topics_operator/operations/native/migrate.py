@@ -55,7 +55,7 @@ async def advance_migration(ctx: NativeContext, operation: Operation, migration:
         except BackendRefused as refusal:
             refused = str(refusal)
         found = await ctx.backend.read(ctx.topic)
-    if found is None or not is_migrated(found):
+    if found is None or not was_migrated(found, migration.source.topic_count):
         why = refused or f"the brokers have a scalable topic {ctx.topic} that is not the migrated one"
         await close_journal(ctx, operation, Result.FAILED, why)
         return
@@ -69,6 +69,16 @@ async def advance_migration(ctx: NativeContext, operation: Operation, migration:
 def is_migrated(found: NativeTopic) -> bool:
     """Whether a topic of the brokers was an ordinary one; what was pruned of it does not tell any more. Pure."""
     return any(segment.is_legacy for segment in found.layout.segments.values())
+
+
+def was_migrated(found: NativeTopic, topic_count: int) -> bool:
+    """Whether a topic of the brokers is what became of an ordinary one of so many topics, pruned of these or not. Pure.
+
+    Brokers prune old topics that are drained within a minute, which may pass before anybody goes on with the journal.
+    What took over has the ids behind theirs from the first epoch on, where a topic made as such begins with 0.
+    """
+    first = [one.segment_id for one in found.layout.segments.values() if one.created_at_epoch == 0]
+    return is_migrated(found) or (bool(first) and min(first) >= topic_count)
 
 
 async def mend_old_topics(ctx: NativeContext, found: NativeTopic) -> None:
