@@ -156,9 +156,11 @@ def _delays_ms(two: Replicas, seen: Seen, watch: Watch, leader: RunningOperator)
     peer = Peer(leader.identity, address, is_me=False)
     committed: dict[str, float] = {}
     for at_seconds, kind, body in seen:
-        frame = layout_frame(topic, read_state(body.get("status") or {}), peer, hold_ms=10_000)
-        if kind != "DELETED" and frame is not None:
-            committed.setdefault(frame.position, at_seconds)
+        # A replica that has not heard of the leader yet tells the layout without it.
+        for told_leader in (peer, None):
+            frame = layout_frame(topic, read_state(body.get("status") or {}), told_leader, hold_ms=10_000)
+            if kind != "DELETED" and frame is not None:
+                committed.setdefault(frame.position, at_seconds)
     told = [(at_seconds, frame["position"]) for at_seconds, frame in watch.frames if frame["type"] == "layout"]
     return [1000 * (at_seconds - committed[position]) for at_seconds, position in told]
 
