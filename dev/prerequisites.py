@@ -138,6 +138,11 @@ def container_engine() -> Path:
     return _require(lambda: on_path("podman"), "Docker (running) or podman", "to build images", "podman")
 
 
+def runc() -> Path:
+    """Return the `runc` command."""
+    return _require(lambda: on_path("runc"), "runc", "to run containers while images are built", "runc")
+
+
 def node_obstacle() -> str | None:
     """Return in one line why this machine can be no node, or None if nothing is known to be in the way."""
     if os.geteuid() != 0:

@@ -5,13 +5,14 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any, Self
 
 from dev import prerequisites
 from dev.errors import DevError
+from dev.node import cgroups
 from dev.steps import run_step
 
 COMMAND_TIMEOUT_SECONDS = 300
@@ -25,19 +26,29 @@ class Engine:
 
     Attributes:
         program: the command.
+        runtime: what podman runs containers with; empty for what it finds.
     """
 
     program: Path
+    runtime: str = ""
 
     @classmethod
     def found(cls) -> Self:
         """Return the one of this machine; podman is installed where that can be done. Raises DevError."""
-        return cls(prerequisites.container_engine())
+        engine = cls(prerequisites.container_engine())
+        if engine.is_podman and not cgroups.are_unified():
+            # The one that Debian installs with podman (crun) refuses control groups of version 1 beside version 2.
+            return replace(engine, runtime=str(prerequisites.runc()))
+        return engine
 
     @property
     def is_podman(self) -> bool:
         """Whether it is podman."""
         return self.program.name == "podman"
+
+    @property
+    def _command(self) -> list[str]:
+        return [str(self.program), *(("--runtime", self.runtime) if self.runtime else ())]
 
     def inspect(self, name: str) -> dict[str, Any] | None:
         """Return what it knows of an image; None if it has none of that name."""
@@ -63,7 +74,7 @@ class Engine:
         """
         values = dict(arguments)
         command = [
-            str(self.program),
+            *self._command,
             "build",
             "--network",
             "host",
@@ -89,7 +100,7 @@ class Engine:
 
     def save(self, name: str, stream: IO[bytes]) -> None:
         """Write an image as an archive that Docker, podman, kind and containerd read. Raises DevError."""
-        command = [str(self.program), "save", name]
+        command = [*self._command, "save", name]
         timeout = COMMAND_TIMEOUT_SECONDS
         done = subprocess.run(command, stdout=stream, stderr=subprocess.PIPE, timeout=timeout, check=False)
         if done.returncode != 0:
@@ -125,7 +136,7 @@ class Engine:
         return done.stdout
 
     def _run(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-        command = [str(self.program), *arguments]
+        command = [*self._command, *arguments]
         return subprocess.run(
             command, input=text or "", capture_output=True, text=True, timeout=COMMAND_TIMEOUT_SECONDS, check=False
         )

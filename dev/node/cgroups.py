@@ -16,6 +16,11 @@ END_TIMEOUT_SECONDS = 10
 POLL_SECONDS = 0.1
 
 
+def are_unified() -> bool:
+    """Whether the machine has control groups of version 2 alone."""
+    return (ROOT / UNIFIED_MARK).exists()
+
+
 class ControlGroups:
     """One group of each hierarchy of the machine: of all resources in version 2, one a resource in version 1.
 
@@ -25,7 +30,7 @@ class ControlGroups:
 
     def __init__(self, name: str) -> None:
         self.path = f"/{name}"
-        hierarchies = [ROOT] if (ROOT / UNIFIED_MARK).exists() else [each for each in ROOT.iterdir() if each.is_dir()]
+        hierarchies = [ROOT] if are_unified() else [each for each in ROOT.iterdir() if each.is_dir()]
         self._groups = [hierarchy / name for hierarchy in hierarchies if not hierarchy.is_symlink()]
 
     def create(self) -> None:

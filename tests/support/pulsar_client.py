@@ -34,7 +34,9 @@ class PulsarClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._client.close()
+        # A producer whose topic was sealed under it has closed itself; the client tells that, having closed the rest.
+        with suppress(pulsar.AlreadyClosed):
+            self._client.close()
 
     async def producer(self, topic: str, **options: Any) -> Any:
         """Attach a producer."""
@@ -68,6 +70,6 @@ class PulsarClient:
 
 
 async def close(client_object: Any) -> None:
-    """Close a producer, consumer or reader; one whose connection is gone at that moment is closed, too."""
-    with suppress(pulsar.NotConnected):
+    """Close a producer, consumer or reader; one whose connection or topic is gone at that moment is closed, too."""
+    with suppress(pulsar.NotConnected, pulsar.AlreadyClosed):
         await asyncio.to_thread(client_object.close)
