@@ -41,6 +41,7 @@ from scalable_topics.layout.names import (
     segment_descriptor,
     validate_scalable_name,
 )
+from scalable_topics.layout.parts import WHOLE, Part, buckets_of, whole_of
 from scalable_topics.layout.pip468_json import from_pip468, segment_from_pip468, to_pip468
 from scalable_topics.layout.record import MAX_RECORDS, RECORD_VERSION, from_record, to_record
 from scalable_topics.layout.segment import (
@@ -73,11 +74,13 @@ __all__ = [
     "READER_PREFIX",
     "RECORD_VERSION",
     "RING_SIZE",
+    "WHOLE",
     "CreatedBy",
     "HashRange",
     "LayoutArgumentError",
     "LayoutError",
     "LayoutStateError",
+    "Part",
     "PlannedSegment",
     "Segment",
     "SegmentChange",
@@ -88,6 +91,7 @@ __all__ = [
     "bucket_hash",
     "bucket_of",
     "bucket_owners",
+    "buckets_of",
     "canonical_hash",
     "classic_segment_name",
     "equal_splits",
@@ -118,4 +122,5 @@ __all__ = [
     "to_record",
     "validate_ranges",
     "validate_scalable_name",
+    "whole_of",
 ]
