@@ -7,6 +7,7 @@ from typing import Any
 
 import pulsar
 
+from scalable_topics.layout import is_sticky_key
 from scalable_topics.sdk.message_id import MessageId
 from scalable_topics.sdk.outgoing_message import BASE64, KEY_ENCODING_PROPERTY, ORDERING_KEY_PROPERTY
 
@@ -66,12 +67,10 @@ class ReceivedMessage:
         """The ordering key; bytes if it is not text. None if there is none, or if it is but the key in bytes."""
         properties = self._message.properties()
         encoded = properties.get(ORDERING_KEY_PROPERTY)
-        if encoded is not None:
-            found: str | bytes = base64.b64decode(encoded)
-        else:
-            found = self._message.ordering_key()
-        is_key = properties.get(KEY_ENCODING_PROPERTY) == BASE64 and _as_bytes(found) == self.key
-        return None if is_key or not found else found
+        found = self._message.ordering_key().encode() if encoded is None else base64.b64decode(encoded)
+        is_buckets = encoded is None and is_sticky_key(found.decode())
+        is_key = properties.get(KEY_ENCODING_PROPERTY) == BASE64 and found == self.key
+        return None if is_buckets or is_key or not found else _as_text(found)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -124,5 +123,8 @@ class StreamMessage(ReceivedMessage):
         return f"StreamMessage({self.message_id!r})"
 
 
-def _as_bytes(text: str | bytes) -> bytes:
-    return text.encode() if isinstance(text, str) else text
+def _as_text(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
