@@ -7,7 +7,7 @@ from typing import Any
 
 import pulsar
 
-from scalable_topics.layout import is_sticky_key
+from scalable_topics.layout import Part, is_sticky_key
 from scalable_topics.sdk.message_id import MessageId
 from scalable_topics.sdk.outgoing_message import BASE64, KEY_ENCODING_PROPERTY, ORDERING_KEY_PROPERTY
 
@@ -107,15 +107,16 @@ class StreamMessage(ReceivedMessage):
 
     Args:
         message: what pulsar-client received.
-        segment_id: the segment it is from.
+        part: what its consumer reads of the segment it is from: all of it, or the message's entry bucket.
         number: counts the messages that its consumer has delivered, over all segments.
         delivered_by: tells the messages of one consumer from those of others.
     """
 
-    __slots__ = ("delivered_by", "number")
+    __slots__ = ("delivered_by", "number", "part")
 
-    def __init__(self, message: pulsar.Message, segment_id: int, number: int, delivered_by: object) -> None:
-        super().__init__(message, segment_id)
+    def __init__(self, message: pulsar.Message, part: Part, number: int, delivered_by: object) -> None:
+        super().__init__(message, part.segment_id)
+        self.part = part
         self.number = number
         self.delivered_by = delivered_by
 
