@@ -54,6 +54,7 @@ from scalable_topics.layout.segment import (
     merge_depth_of,
 )
 from scalable_topics.layout.segment_layout import SegmentLayout
+from scalable_topics.layout.sticky_keys import StickyKeys, is_sticky_key, sticky_keys
 from scalable_topics.layout.synthetic import (
     MAX_MIGRATED_PARTITIONS,
     legacy_topics,
@@ -86,6 +87,7 @@ __all__ = [
     "SegmentChange",
     "SegmentLayout",
     "SegmentState",
+    "StickyKeys",
     "TopicName",
     "bucket_count_for",
     "bucket_hash",
@@ -98,6 +100,7 @@ __all__ = [
     "from_pip468",
     "from_record",
     "incarnation_of",
+    "is_sticky_key",
     "key_hash",
     "layout_topic_name",
     "legacy_topics",
@@ -117,6 +120,7 @@ __all__ = [
     "segment_descriptor",
     "segment_from_pip468",
     "segment_hash",
+    "sticky_keys",
     "synthetic_layout",
     "to_pip468",
     "to_record",
