@@ -311,7 +311,9 @@ class Coordinator:
                 all_told = False
                 continue
             session.told = (group.version, member.assigned)
-            frame = assignment_frame(turn.topic_name, layout, group.version, member.assigned, starts)
+            # Only checkpoint consumers are told where they begin.
+            floors = None if starts is None else turn.situation.floors
+            frame = assignment_frame(turn.topic_name, layout, group.version, member.assigned, starts, floors)
             session.outlet.send(frame)
         return all_told
 

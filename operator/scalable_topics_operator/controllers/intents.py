@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from scalable_topics.layout import Part
 from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
 from scalable_topics_operator.api.segment_operation import SegmentOperationSpec
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
@@ -90,7 +91,8 @@ def operation_request(spec: SegmentOperationSpec) -> ReshapeRequest | PruneReque
         return SkipAllRequest(spec.skip_all.subscription)
     if spec.type == "Restore" and spec.restore is not None:
         positions = {
-            one.segment: MessagePosition(one.ledger_id, one.entry_id, one.batch_index) for one in spec.restore.positions
+            Part(one.segment, one.bucket): MessagePosition(one.ledger_id, one.entry_id, one.batch_index)
+            for one in spec.restore.positions
         }
         return RestoreRequest(spec.restore.subscription, positions, spec.restore.allow_gaps)
     if spec.type == "Migrate":

@@ -62,6 +62,7 @@ def checkpoint_positions(table: Table, path: str) -> None:
     most_whole = 2**53 - 1
     table.required(*(f"{path}[].{name}" for name in ("segment", "ledgerId", "entryId")))
     table.at_least(f"{path}[].segment", 0)
+    table.between(f"{path}[].bucket", -1, 1023)
     table.between(f"{path}[].ledgerId", 0, most_whole)
     table.between(f"{path}[].entryId", -1, most_whole)
     table.between(f"{path}[].batchIndex", -1, most_whole)

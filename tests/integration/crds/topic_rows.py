@@ -213,6 +213,7 @@ _TABLE.one_of("status.subscriptions[].phase", "Active", "Creating", "Deleting", 
 _TABLE.one_of("status.subscriptions[].initialPosition", "Earliest", "Latest")
 _TABLE.one_of("status.subscriptions[].deletionPolicy", "Retain", "Delete")
 _TABLE.at_least("status.subscriptions[].outOfScope[]", 0)
+common_rows.checkpoint_positions(_TABLE, "status.subscriptions[].floors")
 _TABLE.required("status.managedPermissions[].role")
 _TABLE.required(*(f"status.actions[].{name}" for name in ("id", "kind", "at", "epoch", "result", "request")))
 _TABLE.required(*(f"status.actions[].request.{name}" for name in ("kind", "name", "uid")))

@@ -193,7 +193,7 @@ SPECS: Mapping[str, tuple[Manifest, ...]] = {
                 "subscription": "billing",
                 "positions": [
                     {"segment": 3, "ledgerId": 7, "entryId": 9, "batchIndex": 2},
-                    {"segment": 4, "ledgerId": 8, "entryId": -1, "batchIndex": -1},
+                    {"segment": 4, "bucket": 2, "ledgerId": 8, "entryId": -1, "batchIndex": -1},
                 ],
                 "allowGaps": True,
             },
@@ -349,6 +349,7 @@ STATUSES: Mapping[str, Manifest] = {
                 "initialPosition": "Latest",
                 "deletionPolicy": "Delete",
                 "outOfScope": [0],
+                "floors": [{"segment": 3, "bucket": 1, "ledgerId": 7, "entryId": 9, "batchIndex": -1}],
                 "requested": True,
                 "ordered": True,
                 "forced": True,
