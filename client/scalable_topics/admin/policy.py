@@ -37,6 +37,7 @@ class AutoScalePolicy:
         rebucket_cooldown_seconds: between two automatic rebuckets.
         entry_bucket_max_per_segment: entry buckets of a segment at most.
         split_vs_rebucket_min_msg_rate_in_threshold: messages in from which a split is preferred to a rebucket.
+        rebucket_drain_fan_out: whether consumers share the entry buckets of a sealed segment until it is drained.
         extra: fields of later releases, as they came.
     """
 
@@ -60,6 +61,7 @@ class AutoScalePolicy:
     rebucket_cooldown_seconds: float | None = None
     entry_bucket_max_per_segment: int | None = None
     split_vs_rebucket_min_msg_rate_in_threshold: float | None = None
+    rebucket_drain_fan_out: bool | None = None
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:

@@ -78,6 +78,8 @@ class RebucketKnobs(ApiModel):
     """Most buckets of one segment (1024)."""
     split_vs_rebucket_min_msg_rate_in: Quantity | None = None
     """Messages published to the busiest segment below which consumers bring buckets, not a split (1k)."""
+    drain_fan_out: bool | None = None
+    """Whether consumers share the entry buckets of a sealed segment until it is drained (true)."""
 
 
 class AutoScaleKnobs(ApiModel):

@@ -35,6 +35,7 @@ class AutoScaleConfig:
         merge: a segment is cold while it is below all of these; 0 is never.
         max_buckets_per_segment: most entry buckets of one segment.
         split_vs_rebucket_min_msg_rate_in: of the busiest segment; below it consumers bring buckets, not a split.
+        drain_fan_out: whether several consumers may share a sealed segment until it is drained; nothing for decisions.
 
     Raises:
         ConfigError: knobs out of range, or that contradict each other.
@@ -54,6 +55,7 @@ class AutoScaleConfig:
     merge: Rates = field(default_factory=lambda: Rates(1_000.0, 5e6, 5_000.0, 25e6))
     max_buckets_per_segment: int = MOST_BUCKETS
     split_vs_rebucket_min_msg_rate_in: float = 1_000.0
+    drain_fan_out: bool = True
 
     def __post_init__(self) -> None:
         _require(self.min_segments >= 1, "minSegments must be 1 or more")

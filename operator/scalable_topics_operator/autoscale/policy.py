@@ -18,6 +18,8 @@ Knobs = Mapping[str, Knob]
 DEFAULT = "default"
 """Origin of the knobs that no policy sets."""
 
+DRAIN_FAN_OUT = "rebucket.drainFanOut"
+
 
 class Unit(StrEnum):
     """What a knob counts in."""
@@ -72,6 +74,7 @@ KNOBS: tuple[KnobEntry, ...] = (
         Unit.MESSAGES,
         "scalableTopicSplitVsRebucketMinMsgRateInThreshold",
     ),
+    KnobEntry(DRAIN_FAN_OUT, "drain_fan_out", Unit.SWITCH),
 )
 """Every knob there is, in the order people see them."""
 
@@ -125,6 +128,14 @@ def resolve(levels: Sequence[Level]) -> EffectivePolicy:
     except ConfigError as error:
         return EffectivePolicy(knobs, origins, None, _problem(str(error), knobs, origins))
     return EffectivePolicy(knobs, origins, config)
+
+
+def drains_fanned_out(policy: EffectivePolicy) -> bool:
+    """Whether a topic's sealed segments may have several readers each until they are drained (pip-486).
+
+    It holds whatever else the policies contradict each other in.
+    """
+    return bool(policy.knobs[DRAIN_FAN_OUT])
 
 
 def exact(value: Knob) -> Knob:

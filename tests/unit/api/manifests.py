@@ -30,7 +30,7 @@ KNOBS: Manifest = {
         "msgRateOut": 5000,
         "bytesRateOut": "25M",
     },
-    "rebucket": {"cooldown": "60s", "maxPerSegment": 64, "splitVsRebucketMinMsgRateIn": "1k"},
+    "rebucket": {"cooldown": "60s", "maxPerSegment": 64, "splitVsRebucketMinMsgRateIn": "1k", "drainFanOut": False},
 }
 
 CONDITIONS: list[Manifest] = [
