@@ -18,6 +18,8 @@ class Reason(StrEnum):
     MSG_RATE_OUT = "msgRateOut"
     BYTES_RATE_OUT = "bytesRateOut"
     COLD = "cold"
+    IDLE_BUCKETS = "idle-buckets"
+    BUCKET_DRIFT = "bucket-drift"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Rule(StrEnum):
     CONSUMER_REBUCKET = "consumer-rebucket"
     LOAD_SPLIT = "load-split"
     MERGE = "merge"
+    IDLE_REBUCKET = "idle-rebucket"
 
 
 @dataclass(frozen=True, slots=True)

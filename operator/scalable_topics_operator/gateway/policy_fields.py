@@ -18,6 +18,7 @@ _OTHERWISE = {
     "enabled": "enabled",
     "depthRecovery": "depthRecovery",
     "split.maxFanout": "splitMaxFanout",
+    "rebucket.downWindow": "rebucketDownWindow",
     "rebucket.drainFanOut": "rebucketDrainFanOut",
 }
 _DECIMALS = 3

@@ -42,6 +42,8 @@ def test_brokers_fields_are_all_there_and_every_knob_has_one() -> None:
         "depthRecoverySeconds",
         "splitMaxFanout",
         "entryBucketMaxPerSegment",
+        "rebucketDownWindowSeconds",
+        "entryBucketBudget",
         "rebucketDrainFanOut",
     }
     assert [field.path for field in POLICY_FIELDS] == [entry.path for entry in KNOBS]
