@@ -17,7 +17,7 @@ from functools import cached_property
 from scalable_topics.layout import Segment, SegmentLayout
 from scalable_topics_operator.autoscale.bucket_counts import correction, for_consumers
 from scalable_topics_operator.autoscale.clocks import Clocks
-from scalable_topics_operator.autoscale.config import SECONDS_MS, AutoScaleConfig
+from scalable_topics_operator.autoscale.config import MOST_SEGMENTS, SECONDS_MS, AutoScaleConfig
 from scalable_topics_operator.autoscale.decision import Action, Decision, Finding, Merge, Reason, Rebucket, Rule, Split
 from scalable_topics_operator.autoscale.demand import Demand
 from scalable_topics_operator.autoscale.lineage import counted_depth
@@ -38,6 +38,7 @@ class Situation:
         clocks: of earlier changes.
         now_ms: milliseconds since 1970.
         demand: the most consumers there were of late; without it no segment gets fewer entry buckets.
+        spare_records: segments that the layout may grow by for the sake of order: the rest is for load and consumers.
         stale: why the load may not be acted on; empty if it may.
     """
 
@@ -48,6 +49,7 @@ class Situation:
     clocks: Clocks
     now_ms: int
     demand: Demand = field(default_factory=Demand)
+    spare_records: int = MOST_SEGMENTS
     stale: str = ""
 
 
@@ -68,6 +70,7 @@ class _Case:
         self._clocks = situation.clocks
         self._now_ms = situation.now_ms
         self._demand = situation.demand
+        self._spare_records = situation.spare_records
         self._loads = {key: load for key, load in situation.loads.items() if load.rates.is_usable}
         self._consumers = max(situation.consumers.values(), default=0)
         self._buckets = sum(one.buckets for one in self._active)
@@ -290,6 +293,11 @@ class _Case:
             return None
         if wait := self._cooling("rebucket", self._clocks.rebucket_at_ms, config.rebucket_cooldown_seconds):
             self._note(Rule.IDLE_REBUCKET, "rebucket-cooldown", f"{have}; {wait}")
+            return None
+        if len(found.segment_ids) > self._spare_records:
+            self._note(
+                Rule.IDLE_REBUCKET, "layout-filling", f"{have}; the layout holds {len(self._layout.segments)} segments"
+            )
             return None
         reason = Reason.IDLE_BUCKETS if found.lowers else Reason.BUCKET_DRIFT
         self._fire(

@@ -96,6 +96,11 @@ class Decision:
     look_again_at_ms: int | None = None
 
     @property
+    def can_wait(self) -> bool:
+        """Whether the action is for order only: no load and no consumer waits for it."""
+        return self.action is not None and self.action.reason in (Reason.IDLE_BUCKETS, Reason.BUCKET_DRIFT)
+
+    @property
     def code(self) -> str:
         """The reason of the action, or why there is none: the code of the rule that came closest."""
         if self.action is not None:

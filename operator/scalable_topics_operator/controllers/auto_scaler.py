@@ -160,7 +160,13 @@ class AutoScaler:
         memory.due = time.monotonic() + self._interval_seconds
 
     def acted(self, memory: ScaleMemory, *, succeeded: bool) -> None:
-        """What was decided has been done, or has failed: then it is tried again later and later."""
+        """What was decided has been done, or has failed: then it is tried again later and later.
+
+        What can wait holds nothing else back: it is tried again after another window.
+        """
+        if not succeeded and memory.decision is not None and memory.decision.can_wait:
+            memory.demand = Demand()
+            return
         memory.failures = 0 if succeeded else memory.failures + 1
         if memory.failures:
             pause_seconds = min(_MOST_PAUSE_SECONDS, self._interval_seconds * 2**memory.failures)
@@ -252,6 +258,7 @@ class AutoScaler:
                 clocks=subject.clocks,
                 now_ms=now_ms,
                 demand=memory.demand,
+                spare_records=self._most_records // 2 - len(subject.layout.segments),
                 stale=stale,
             )
         )

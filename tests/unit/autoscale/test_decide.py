@@ -236,6 +236,11 @@ def test_the_cooldown_of_rebuckets_holds_rollovers_for_order_back_too() -> None:
     assert decision.look_again_at_ms == NOW + 100_000
 
 
+def test_sealed_segments_that_pile_up_leave_room_for_what_is_urgent() -> None:
+    decision = decide(idle(64, spare_records=0))
+    assert (decision.action, decision.findings[-1].code) == (None, "layout-filling")
+
+
 def test_who_has_just_begun_to_watch_consumers_takes_no_buckets_from_them() -> None:
     decision = decide(replace(idle(64), demand=Demand()))
     assert (decision.action, decision.findings[-1].code) == (None, "idle-window")
