@@ -294,7 +294,8 @@ class _Case:
         if wait := self._cooling("rebucket", self._clocks.rebucket_at_ms, config.rebucket_cooldown_seconds):
             self._note(Rule.IDLE_REBUCKET, "rebucket-cooldown", f"{have}; {wait}")
             return None
-        if len(found.segment_ids) > self._spare_records:
+        segment_ids = found.segment_ids[: max(0, self._spare_records)]
+        if not segment_ids:
             self._note(
                 Rule.IDLE_REBUCKET, "layout-filling", f"{have}; the layout holds {len(self._layout.segments)} segments"
             )
@@ -304,9 +305,9 @@ class _Case:
             Rule.IDLE_REBUCKET,
             reason,
             f"{have}, and there were {peak} consumers of one subscription at most for {window:g} s; {found.buckets} in "
-            f"each of {len(found.segment_ids)} segments",
+            f"each of {len(segment_ids)} segments",
         )
-        return Rebucket(found.segment_ids, found.buckets, reason)
+        return Rebucket(segment_ids, found.buckets, reason)
 
     # All
 

@@ -239,6 +239,10 @@ def test_the_cooldown_of_rebuckets_holds_rollovers_for_order_back_too() -> None:
 def test_sealed_segments_that_pile_up_leave_room_for_what_is_urgent() -> None:
     decision = decide(idle(64, spare_records=0))
     assert (decision.action, decision.findings[-1].code) == (None, "layout-filling")
+    wide = SegmentLayout.initial(4, bucket_budget=64)
+    loads = {one.segment_id: SegmentLoad(Rates(1e4), LONG_AGO) for one in wide.active}
+    some = decide(replace(idle(64, spare_records=3), layout=wide, loads=loads))
+    assert some.action == Rebucket((0, 1, 2), 1, Reason.IDLE_BUCKETS)
 
 
 def test_who_has_just_begun_to_watch_consumers_takes_no_buckets_from_them() -> None:
