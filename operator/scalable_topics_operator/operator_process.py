@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from scalable_topics_operator.autoscale.policy import bucket_budget
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.installation import Installation, find_installation
 from scalable_topics_operator.cluster.kube_client import KubeClient
@@ -272,6 +273,7 @@ class OperatorProcess:
             self._metrics,
             self._shards.term_of,
             self._shards.raise_term,
+            lambda key, body: bucket_budget(self._book.effective(key, body)),
         )
         self._coordinator = Coordinator(
             kube,

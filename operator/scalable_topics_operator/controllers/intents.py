@@ -27,19 +27,22 @@ from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 _DEFAULT_QUOTA_ACTION = "producer_request_hold"
 
 
-def topic_intent(spec: ScalableTopicSpec, ordered: Mapping[str, DeclaredSubscription]) -> TopicIntent:
+def topic_intent(
+    spec: ScalableTopicSpec, ordered: Mapping[str, DeclaredSubscription], *, bucket_budget: int
+) -> TopicIntent:
     """What a ScalableTopic asks of operations.
 
     Args:
         spec: of the object.
         ordered: what its ScalableTopicSubscriptions ask of its cursors; an entry of the spec goes before.
+        bucket_budget: entry buckets over the whole topic, as its effective policy has it.
     """
     per_segment = spec.policies.per_segment if spec.policies else None
     total = spec.policies.total if spec.policies else None
     quota = total.backlog_quota_bytes if total else None
     return TopicIntent(
         initial_segments=spec.segments.initial,
-        bucket_budget=spec.bucket_budget,
+        bucket_budget=bucket_budget,
         subscriptions={
             **ordered,
             **{

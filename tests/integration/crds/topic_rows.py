@@ -88,7 +88,6 @@ _TABLE.between("spec.segments.initial", 1, 256)
 _TABLE.fixed("spec.segments.initial", "counts at creation only; change segments.desired instead", 2, 3)
 _TABLE.between("spec.segments.desired", 1, 256)
 _TABLE.between("spec.bucketBudget", 1, 1024)
-_TABLE.fixed("spec.bucketBudget", "counts at creation only and cannot be changed", 8, 4)
 
 _SUBSCRIPTIONS = "spec.subscriptions"
 _TABLE.most_entries(_SUBSCRIPTIONS, 256, lambda index: {"name": f"subscription-{index}"})

@@ -30,7 +30,14 @@ KNOBS: Manifest = {
         "msgRateOut": 5000,
         "bytesRateOut": "25M",
     },
-    "rebucket": {"cooldown": "60s", "maxPerSegment": 64, "splitVsRebucketMinMsgRateIn": "1k"},
+    "rebucket": {
+        "cooldown": "60s",
+        "maxPerSegment": 64,
+        "splitVsRebucketMinMsgRateIn": "1k",
+        "downWindow": "10m",
+        "budget": 8,
+        "drainFanOut": False,
+    },
 }
 
 CONDITIONS: list[Manifest] = [
