@@ -1,4 +1,4 @@
-"""The library's stream and checkpoint consumers share segments by entry buckets, under the real coordinator (pip-486)."""
+"""The library's consumers share segments by entry buckets, under the real coordinator (pip-486)."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ class Shop:
     two: Replicas
     topic: str
     token: str
+    gateway_url: str
     access: PulsarAccess
     clients: list[Client] = field(default_factory=list)
 
@@ -53,7 +54,7 @@ class Shop:
 
     def client(self, *, service_url: str = "", gateway_url: str = "") -> Client:
         """Another one."""
-        gateway = GatewayOptions(gateway_url or self.two.operators[0].gateway_url, token=self.token)
+        gateway = GatewayOptions(gateway_url or self.gateway_url, token=self.token)
         token = pulsar.AuthenticationToken(self.access.superuser_token)
         self.clients.append(Client(service_url or self.access.service_url, token, gateway=gateway))
         return self.clients[-1]
@@ -61,10 +62,13 @@ class Shop:
     async def operate(self, kind: str, **block: Any) -> None:
         assert phase(await self.world.operate("orders", kind, **block)) == "Succeeded"
 
+    async def restore(self, checkpoint: Checkpoint) -> None:
+        async with AdminClient(GatewayOptions(self.gateway_url, token=self.token)) as admin:
+            assert (await admin.wait(await admin.restore(checkpoint))).done
+
     async def kill_leader(self) -> None:
-        """Have the other replica take over; it serves the gateway of the clients."""
-        leader = await self.two.leader_of(shard_of(self.topic, SHARDS))
-        leader.kill()
+        """Have the other replica take over, which serves the clients."""
+        (await self.two.leader_of(shard_of(self.topic, SHARDS))).kill()
 
 
 @pytest.fixture
@@ -79,7 +83,9 @@ async def shop(
         token = await make_admin(kube, two.world.namespace, "admin")
         await two.world.until_ready("orders")
         await two.until_shared()
-        shop = Shop(two, str(topic), token, pulsar)
+        leader = await two.leader_of(shard_of(str(topic), SHARDS))
+        (other,) = (operator for operator in two.operators if operator is not leader)
+        shop = Shop(two, str(topic), token, other.gateway_url, pulsar)
         yield shop
         for client in shop.clients:
             await client.close()
@@ -94,13 +100,12 @@ async def _until_parts(
         return [consumer.parts for consumer in consumers]
 
     def are_dealt(parts: list[tuple[Part, ...]]) -> bool:
-        wanted = [Part(of)] if len(parts) == 1 else [Part(of, bucket) for bucket in range(BUCKETS)]
+        wanted = [Part(0)] if len(parts) == 1 else [Part(0, bucket) for bucket in range(BUCKETS)]
         sizes = {len(each) for each in parts}
         return sorted(one for each in parts for one in each) == wanted and max(sizes) - min(sizes) <= 1
 
-    await eventually(
-        found, are_dealt, what=f"{len(consumers)} share segment {of}", every_seconds=0.05, within_seconds=within_seconds
-    )
+    what = f"{len(consumers)} share the segment"
+    await eventually(found, are_dealt, what=what, every_seconds=0.05, within_seconds=60)
 
 
 async def test_R21_R23_nothing_is_lost_or_out_of_order_while_buckets_change_hands(shop: Shop, view: PulsarView) -> None:
@@ -156,7 +161,7 @@ async def test_R21_who_is_cut_off_loses_its_buckets_after_the_grace_period(shop:
     """What it had and did not acknowledge comes again elsewhere, in order, and when it is back it has its share."""
     near = shop.client()
     one = await near.stream_consumer(shop.topic, SUBSCRIPTION, consumer_name="near")
-    gateway = shop.two.operators[0].gateway_url
+    gateway = shop.gateway_url
     async with (
         TcpProxy(shop.access.service_url) as broker,
         TcpProxy(gateway.replace("http", "pulsar")) as session,
@@ -210,19 +215,7 @@ def _numbers(by_key: dict[str, list[int]]) -> Counter[int]:
 @pytest.mark.parametrize("readers", [1, 2])
 async def test_R22_a_restored_group_goes_on_from_each_bucket_where_it_stood(shop: Shop, readers: int) -> None:
     """Buckets are never equally far; whoever reads them then, of what the checkpoint had nothing comes again."""
-    client = shop.client()
-
-    async def consumers(*names: str) -> list[CheckpointConsumer]:
-        return [
-            await client.checkpoint_consumer(shop.topic, SUBSCRIPTION, consumer_name=name, initial_position=_EARLIEST)
-            for name in names
-        ]
-
-    async with await client.producer(shop.topic) as producer:
-        for number in range(400):
-            await producer.submit(b"%d" % number, key=f"key-{number % 40}")
-    sharing = await consumers("a", "b")
-    await _until_parts(*sharing)
+    sharing = await _sharing(shop)
     before = _numbers(await _take(sharing[:1], 50)) + _numbers(await _take(sharing[1:], 150))
     kept = Checkpoint.deserialize(sharing[0].checkpoint().merged(sharing[1].checkpoint()).serialize())
     assert {part.bucket for part in kept.positions} >= set(range(BUCKETS))
@@ -234,16 +227,49 @@ async def test_R22_a_restored_group_goes_on_from_each_bucket_where_it_stood(shop
         await consumer.close()
     left = sharing[:readers]
     await _until_parts(*left)
-    async with AdminClient(GatewayOptions(shop.two.operators[0].gateway_url, token=shop.token)) as admin:
-        assert (await admin.wait(await admin.restore(kept))).done
+    await shop.restore(kept)
     assert _numbers(await _take(left, after.total())) == after
     for consumer in left:
         await consumer.commit(consumer.checkpoint())
         await consumer.close()
-    (last,) = await consumers("c")
+    async with await shop.clients[0].checkpoint_consumer(shop.topic, SUBSCRIPTION) as last:
+        with pytest.raises(TimeoutError):
+            await last.receive(2.0)
+
+
+async def test_R22_what_is_kept_of_buckets_holds_when_the_segment_is_read_whole_again(shop: Shop) -> None:
+    """Its reader knows nothing of how far each bucket had been read: the checkpoint that was kept does."""
+    a, b = await _sharing(shop)
+    before = _numbers(await _take([a], 50)) + _numbers(await _take([b], 150))
+    kept = a.checkpoint().merged(b.checkpoint())
+    for consumer in (a, b):
+        await consumer.commit(kept)
+    await b.close()
+    await _until_parts(a)
+    between = _numbers(await _take([a], 60))
+    taken = a.checkpoint().following(kept)
+    assert set(taken.positions) > {Part(0)}, "some buckets had been read further"
+    after = _numbers(await _take([a], 400 - before.total() - between.total()))
+    await shop.restore(taken)
+    assert _numbers(await _take([a], after.total())) == after
     with pytest.raises(TimeoutError):
-        await last.receive(2.0)
-    await last.close()
+        await a.receive(2.0)
+    assert before + between + after == Counter(range(400))
+    await a.close()
+
+
+async def _sharing(shop: Shop) -> list[CheckpointConsumer]:
+    """Two consumers of a group that share a segment of 400 numbers."""
+    client = shop.client()
+    async with await client.producer(shop.topic) as producer:
+        for number in range(400):
+            await producer.submit(b"%d" % number, key=f"key-{number % 40}")
+    sharing = [
+        await client.checkpoint_consumer(shop.topic, SUBSCRIPTION, consumer_name=name, initial_position=_EARLIEST)
+        for name in ("a", "b")
+    ]
+    await _until_parts(*sharing)
+    return sharing
 
 
 def test_the_keys_of_these_tests_fall_into_every_bucket() -> None:
