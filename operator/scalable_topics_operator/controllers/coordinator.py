@@ -208,6 +208,7 @@ class Coordinator:
                 room.wrote_at = self._monotonic()
             self._metrics.consumers_removed.inc(removed)
         del room.said[:said]
+        room.send_forgotten_away(group)
         self._watch(turn, room, group)
         if turn.topic is None or not is_native(turn.topic):
             self._counts.set(turn.topic_key, turn.subscription, len(group.members))
@@ -220,7 +221,6 @@ class Coordinator:
             all_told = self._push(turn, room, group, await self._starts(turn, room, group))
         elif turn.situation.standing.stalled:
             room.refuse_all(503, turn.situation.standing.message, final=False)
-        room.send_forgotten_away(group)
         await self._after(turn, room)
         return self._next_look(turn, room, group, all_told=all_told)
 
