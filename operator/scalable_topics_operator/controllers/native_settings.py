@@ -15,9 +15,9 @@ from scalable_topics_operator.operations.native.create import unsupported
 from scalable_topics_operator.operations.native.override import (
     OFF,
     is_same,
+    not_applied,
     not_in_force,
     override_of,
-    unknown_to_brokers,
 )
 from scalable_topics_operator.operations.native.protocols import NativeLook, NativeTopic
 
@@ -93,14 +93,8 @@ class NativeSettings:
         if why := unsupported(work.ctx.intent):
             reports.append(("NotApplied", why))
         effective = self._policies.effective(work.key, work.store.body)
-        if not self._is_off(work) and (paths := unknown_to_brokers(effective)):
-            reports.append(
-                (
-                    "NotApplied",
-                    f"the brokers of the Native backend know no {', '.join(paths)} of a topic's own; "
-                    "autoScale.engine: Operator goes by them",
-                )
-            )
+        told = not_applied(effective, brokers_decide=not self._is_off(work))
+        reports += [("NotApplied", why) for why in told]
         if dict(work.ctx.intent.properties) != dict(found.properties):
             reports.append(
                 (

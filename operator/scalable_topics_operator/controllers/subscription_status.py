@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from scalable_topics.layout import SegmentLayout
+from scalable_topics.layout import Part, SegmentLayout, whole_of
 from scalable_topics_operator.assignment.group import Group, Member, Version
+from scalable_topics_operator.assignment.parts_json import from_parts_json, to_buckets_json, to_parts_json
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
 from scalable_topics_operator.controllers.topic_backend import is_native
+from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from scalable_topics_operator.operations.topic_state import TopicState, read_state
 
@@ -35,12 +37,14 @@ class Situation:
         standing: the same for people.
         layout: of the topic; None while there is none, and where the brokers own it: they tell consumers what to read.
         out_of_scope: ids of segments that it never reads (R18).
+        floors: up to where entry buckets are not to be delivered again (R22).
     """
 
     phase: Phase
     standing: Standing
     layout: SegmentLayout | None = None
     out_of_scope: frozenset[int] = frozenset()
+    floors: Mapping[Part, MessagePosition] = field(default_factory=dict)
 
 
 def situation_of(topic: str, body: Body | None, subscription: str) -> Situation:
@@ -66,7 +70,7 @@ def situation_of(topic: str, body: Body | None, subscription: str) -> Situation:
     phase, standing = _stands(state, entry)
     if is_native(body):
         return Situation(phase, standing)
-    return Situation(phase, standing, state.layout, frozenset(entry.out_of_scope))
+    return Situation(phase, standing, state.layout, frozenset(entry.out_of_scope), entry.floors)
 
 
 def _stands(state: TopicState, entry: SubscriptionState) -> tuple[Phase, Standing]:
@@ -89,8 +93,10 @@ def read_group(status: Mapping[str, Any]) -> Group:
             entry["name"],
             entry["incarnation"],
             entry["registeredAt"],
-            frozenset(int(one["segment"]) for one in entry.get("assignments", ())),
-            frozenset(int(one) for one in entry.get("releasing", ())),
+            from_parts_json(entry.get("assignments", ())),
+            frozenset(Part(int(one)) for one in entry.get("releasing", ()))
+            | from_parts_json(entry.get("releasingBuckets", ())),
+            bool(entry.get("sharesSegments", False)),
         )
         for entry in status.get("consumers", ())
     )
@@ -142,8 +148,14 @@ def _member_json(member: Member) -> dict[str, Any]:
         "incarnation": member.incarnation,
         "registeredAt": member.registered_at,
     }
+    if member.shares:
+        data["sharesSegments"] = True
     if member.assigned:
-        data["assignments"] = [{"segment": segment} for segment in sorted(member.assigned)]
-    if member.releasing:
-        data["releasing"] = sorted(member.releasing)
+        data["assignments"] = to_parts_json(member.assigned)
+    for name, value in (
+        ("releasing", list(whole_of(member.releasing))),
+        ("releasingBuckets", to_buckets_json(member.releasing)),
+    ):
+        if value:
+            data[name] = value
     return data

@@ -30,7 +30,14 @@ KNOBS: Manifest = {
         "msgRateOut": 5000,
         "bytesRateOut": "25M",
     },
-    "rebucket": {"cooldown": "60s", "maxPerSegment": 64, "splitVsRebucketMinMsgRateIn": "1k"},
+    "rebucket": {
+        "cooldown": "60s",
+        "maxPerSegment": 64,
+        "splitVsRebucketMinMsgRateIn": "1k",
+        "downWindow": "10m",
+        "budget": 8,
+        "drainFanOut": False,
+    },
 }
 
 CONDITIONS: list[Manifest] = [
@@ -192,8 +199,8 @@ SPECS: Mapping[str, tuple[Manifest, ...]] = {
             restore={
                 "subscription": "billing",
                 "positions": [
-                    {"segment": 3, "ledgerId": 7, "entryId": 9, "batchIndex": 2},
-                    {"segment": 4, "ledgerId": 8, "entryId": -1, "batchIndex": -1},
+                    {"segment": 3, "bucket": 1, "ledgerId": 7, "entryId": 9, "batchIndex": 2},
+                    {"segment": 4, "bucket": 2, "ledgerId": 8, "entryId": -1, "batchIndex": -1},
                 ],
                 "allowGaps": True,
             },
@@ -309,7 +316,7 @@ STATUSES: Mapping[str, Manifest] = {
             "nextSegmentId": 5,
             "announcements": 2,
             "seekToMs": 1764237600000,
-            "positions": [{"segment": 1, "ledgerId": 7, "entryId": 9, "batchIndex": 2}],
+            "positions": [{"segment": 1, "bucket": 0, "ledgerId": 7, "entryId": 9, "batchIndex": 2}],
             "inDoubt": ["payments-1"],
             "startedAt": "2026-11-27T10:00:00Z",
             "request": _REQUEST,
@@ -349,6 +356,7 @@ STATUSES: Mapping[str, Manifest] = {
                 "initialPosition": "Latest",
                 "deletionPolicy": "Delete",
                 "outOfScope": [0],
+                "floors": [{"segment": 3, "bucket": 1, "ledgerId": 7, "entryId": 9, "batchIndex": -1}],
                 "requested": True,
                 "ordered": True,
                 "forced": True,
@@ -442,6 +450,8 @@ STATUSES: Mapping[str, Manifest] = {
                 "registeredAt": "2026-11-27T10:00:00Z",
                 "assignments": [{"segment": 3, "buckets": [0, 1]}],
                 "releasing": [4],
+                "releasingBuckets": [{"segment": 5, "buckets": [3]}],
+                "sharesSegments": True,
             }
         ],
         "drained": [0],

@@ -62,6 +62,7 @@ async def test_r22_a_checkpoint_is_restored() -> None:
     positions = [
         {"segment": 0, "ledgerId": 7, "entryId": 9},
         {"segment": 1, "ledgerId": 8, "entryId": -1, "batchIndex": 3},
+        {"segment": 1, "bucket": 2, "ledgerId": 8, "entryId": 4, "batchIndex": -1},
     ]
     async with rest_world() as world:
         _ends(world.kubernetes, **SUCCEEDED)
@@ -71,7 +72,7 @@ async def test_r22_a_checkpoint_is_restored() -> None:
             "type": "Restore",
             "restore": {
                 "subscription": "billing",
-                "positions": [{"batchIndex": -1, **one} for one in positions],
+                "positions": [{"bucket": -1, "batchIndex": -1, **one} for one in positions],
                 "allowGaps": True,
             },
         }
@@ -86,7 +87,7 @@ async def test_r22_a_checkpoint_is_restored() -> None:
         ({"positions": [{"segment": 0, "ledgerId": 7, "entryId": -2}]}, "positions.0.entryId: "),
         ({"positions": [{"segment": 0, "ledgerId": 2**53, "entryId": 0}]}, "positions.0.ledgerId: "),
         ({"positions": [{"segment": 0, "ledgerId": 7, "entryId": 9, "more": 1}]}, "positions.0.more: "),
-        ({"positions": [{"segment": 0, "ledgerId": 7, "entryId": 9}] * 2}, "names a segment twice"),
+        ({"positions": [{"segment": 0, "ledgerId": 7, "entryId": 9}] * 2}, "twice; merge"),
     ],
 )
 async def test_what_is_no_checkpoint_is_refused_before_anything_is_made(body: Any, why: str) -> None:
