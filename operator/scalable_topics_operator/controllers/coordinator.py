@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scalable_topics.layout import LayoutError, Part, SegmentLayout, TopicName
+from scalable_topics.layout import LayoutError, Part, SegmentLayout
 from scalable_topics_operator.assignment.group import Group, Member
 from scalable_topics_operator.assignment.overview import reading_of
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
@@ -23,6 +23,7 @@ from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 from scalable_topics_operator.cluster.status_store import StaleStatus, StatusStore
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
+from scalable_topics_operator.controllers.coordinator_turn import Turn
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.ordered_subscriptions import (
     find_subscription,
@@ -157,7 +158,7 @@ class Coordinator:
             except (LayoutError, KeyError, ValueError) as error:
                 why = f"the record of ScalableTopic {topic_key.name} is broken: {error}"
                 situation = Situation(Phase.PENDING, Standing.stuck("InvalidRecord", why))
-        turn = _Turn(key, topic_key, topic, body, situation, self._term(topic_key, body))
+        turn = Turn(key, topic_key, topic, body, situation, self._term(topic_key, body))
         return await self._bring_forward(turn, room)
 
     def _term(self, topic: ObjectKey, body: Body) -> int:
@@ -176,7 +177,7 @@ class Coordinator:
         if body is not None:
             self._counts.set(topic_of_subscription(body), body["spec"]["subscription"], 0)
 
-    async def _bring_forward(self, turn: _Turn, room: Room) -> float | None:
+    async def _bring_forward(self, turn: Turn, room: Room) -> float | None:
         recorded = read_group(turn.status)
         said = len(room.said)
         group, removed = recorded, 0
@@ -207,6 +208,7 @@ class Coordinator:
                 room.wrote_at = self._monotonic()
             self._metrics.consumers_removed.inc(removed)
         del room.said[:said]
+        room.send_forgotten_away(group)
         self._watch(turn, room, group)
         if turn.topic is None or not is_native(turn.topic):
             self._counts.set(turn.topic_key, turn.subscription, len(group.members))
@@ -219,11 +221,10 @@ class Coordinator:
             all_told = self._push(turn, room, group, await self._starts(turn, room, group))
         elif turn.situation.standing.stalled:
             room.refuse_all(503, turn.situation.standing.message, final=False)
-        room.send_forgotten_away(group)
         await self._after(turn, room)
         return self._next_look(turn, room, group, all_told=all_told)
 
-    def _watch(self, turn: _Turn, room: Room, group: Group) -> None:
+    def _watch(self, turn: Turn, room: Room, group: Group) -> None:
         """Grace runs while somebody may be removed. A replica that does not know the topic yet takes a subscription for
         one of another shard, which it may lead; once it leads this one, everybody has a whole grace (R7).
         """
@@ -232,7 +233,7 @@ class Coordinator:
         else:
             room.away.clear()
 
-    async def _moved_on(self, turn: _Turn, room: Room, group: Group, layout: SegmentLayout) -> tuple[Group, int]:
+    async def _moved_on(self, turn: Turn, room: Room, group: Group, layout: SegmentLayout) -> tuple[Group, int]:
         """The group after all that follows from what its segments' brokers show, and how many were removed from it."""
         looks = SegmentLooks(self._backend(turn), turn.topic_name, layout)
         group = group.with_drained(turn.situation.out_of_scope & layout.segments.keys())
@@ -269,7 +270,7 @@ class Coordinator:
             room.hints.clear()
         room.look_at = self._monotonic() + room.look_seconds
 
-    async def _commit(self, turn: _Turn, status: Mapping[str, Any]) -> bool:
+    async def _commit(self, turn: Turn, status: Mapping[str, Any]) -> bool:
         """Make it the record; False if the object is gone."""
         store = StatusStore(self._kube, SUBSCRIPTIONS, turn.body, self._observe)
         try:
@@ -284,7 +285,7 @@ class Coordinator:
             self._wake(turn.topic_key)
         return True
 
-    async def _starts(self, turn: _Turn, room: Room, group: Group) -> Mapping[int, Position | None] | None:
+    async def _starts(self, turn: Turn, room: Room, group: Group) -> Mapping[int, Position | None] | None:
         """Up to where segments are acknowledged that checkpoint consumers are about to be told of (R22), as far as
         brokers can be asked; None for other consumers.
         """
@@ -300,7 +301,7 @@ class Coordinator:
             return {}
         return await SegmentLooks(self._backend(turn), turn.topic_name, layout).starts(new, turn.subscription)
 
-    def _push(self, turn: _Turn, room: Room, group: Group, starts: Mapping[int, Position | None] | None) -> bool:
+    def _push(self, turn: Turn, room: Room, group: Group, starts: Mapping[int, Position | None] | None) -> bool:
         """Tell consumers; before the cursors are made, what is sent need not come to a new subscription (R18). False if
         some could not be told yet.
         """
@@ -328,7 +329,7 @@ class Coordinator:
             session.outlet.send(frame)
         return all_told
 
-    async def _after(self, turn: _Turn, room: Room) -> None:
+    async def _after(self, turn: Turn, room: Room) -> None:
         overdue = [name for name, session in room.sessions.items() if session.taken_at is not None]
         room.send_overdue_away(self._monotonic())
         for name in overdue:
@@ -337,7 +338,7 @@ class Coordinator:
                 why = f"consumer {name} has not let go of its segments within {self._times.handover_seconds:g} s"
                 await self._events.warning(turn.body, "HandoverOverdue", why)
 
-    def _next_look(self, turn: _Turn, room: Room, group: Group, *, all_told: bool) -> float | None:
+    def _next_look(self, turn: Turn, room: Room, group: Group, *, all_told: bool) -> float | None:
         times = [] if all_told else [self._monotonic() + _LOOK_SECONDS]
         layout = turn.situation.layout
         if (next_time := room.next_time()) is not None:
@@ -350,7 +351,7 @@ class Coordinator:
             times.append(self._monotonic() + _LOOK_SECONDS)
         return max(0.0, min(times) - self._monotonic()) if times else None
 
-    def _show(self, turn: _Turn, group: Group, layout: SegmentLayout) -> None:
+    def _show(self, turn: Turn, group: Group, layout: SegmentLayout) -> None:
         shown = self._shown[turn.key] = str(turn.topic_name), turn.subscription
         self._metrics.sharing.show(*shown, reading_of(group, layout))
 
@@ -358,7 +359,7 @@ class Coordinator:
         if shown := self._shown.pop(key, None):
             self._metrics.sharing.forget(*shown)
 
-    def _backend(self, turn: _Turn) -> TopicBackend:
+    def _backend(self, turn: Turn) -> TopicBackend:
         backend = self._backend_of(turn.topic) if turn.topic is not None else None
         if backend is None:
             raise BackendUnavailable(f"{turn.topic_key}: its connection is down")
@@ -366,41 +367,6 @@ class Coordinator:
 
     def _observe(self, written: Body) -> None:
         self._cache.observe(SUBSCRIPTIONS, written)
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """One subscription as it is found."""
-
-    key: ObjectKey
-    topic_key: ObjectKey
-    topic: Body | None
-    body: Body
-    situation: Situation
-    term: int
-
-    @property
-    def removes(self) -> bool:
-        """Whether consumers that stay away are removed."""
-        return self.situation.layout is not None and self.situation.phase in (Phase.ACTIVE, Phase.SEEKING)
-
-    @property
-    def status(self) -> Mapping[str, Any]:
-        status: Mapping[str, Any] = self.body.get("status") or {}
-        return status
-
-    @property
-    def was_seeking(self) -> bool:
-        return self.status.get("phase") == Phase.SEEKING.value
-
-    @property
-    def subscription(self) -> str:
-        return str(self.body["spec"]["subscription"])
-
-    @property
-    def topic_name(self) -> TopicName:
-        assert self.topic is not None
-        return TopicName.parse(self.topic["spec"]["topic"])
 
 
 def _present(room: Room, group: Group) -> list[tuple[Session, Member]]:

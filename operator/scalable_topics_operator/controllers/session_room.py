@@ -184,8 +184,8 @@ class Room:
                 self.away.setdefault(name, now + self.grace_seconds)
 
     def send_forgotten_away(self, group: Group) -> None:
-        """Have those register again that are connected and no members: whoever led before may have removed them after
-        they came here. Nobody would ever tell them anything.
+        """Have those register again that are connected and no members, or another of their name is: whoever led before
+        may have removed them, or let that one in, after they came here. Nobody would ever tell them anything.
 
         Args:
             group: as committed.
@@ -193,8 +193,11 @@ class Room:
         if self.said:
             # One that has just come is not a member yet.
             return
-        for name in self.sessions.keys() - group.members.keys():
-            self.sessions.pop(name).outlet.refuse(503, "it was removed by a former leader; register again", final=False)
+        for name, session in list(self.sessions.items()):
+            member = group.members.get(name)
+            if member is None or member.incarnation != session.registration.incarnation:
+                session.outlet.refuse(503, "a former leader has removed or replaced it; register again", final=False)
+                del self.sessions[name]
 
     def expired(self, now: float) -> list[str]:
         """Members whose grace is over."""

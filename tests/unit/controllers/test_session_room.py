@@ -176,15 +176,18 @@ def test_one_that_lets_go_in_time_stays(subscription: Subscription) -> None:
     assert subscription.room.next_time() is None
 
 
-def test_r7_one_that_a_former_leader_removed_is_asked_to_register_again(subscription: Subscription) -> None:
+@pytest.mark.parametrize("known", [Group(), Group().join("a", "another", (), "")])
+def test_r7_one_that_a_former_leader_removed_or_replaced_is_asked_to_register_again(
+    subscription: Subscription, known: Group
+) -> None:
     session, wire = _entered(subscription, "a")
     subscription.room.send_forgotten_away(subscription.group)
     assert subscription.room.is_present(session)
     subscription.room.released(session, [Part(0)])
-    subscription.room.send_forgotten_away(Group())
+    subscription.room.send_forgotten_away(known)
     assert subscription.room.is_present(session), "what was said is not committed yet, its registration perhaps"
     subscription.commit()
-    subscription.room.send_forgotten_away(Group())
+    subscription.room.send_forgotten_away(known)
     assert wire.refusals == [(503, False)]
     assert not subscription.room.is_present(session)
 
