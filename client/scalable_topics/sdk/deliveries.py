@@ -82,8 +82,7 @@ class Deliveries(Generic[H]):
         held = self._holdings.get(holding)
         if held is None or held.has_delivered(place):
             return None
-        if place > held.last_place:
-            held.last_place = place
+        held.last_place = max(held.last_place, place)
         number = self._next_number
         self._next_number += 1
         held.unacknowledged[place] = _Delivery(number, position)
