@@ -272,8 +272,8 @@ class StreamConsumerOptions:
         handover_seconds: how long the application may acknowledge what it got of a segment that goes to another
             consumer, from 0 to less than 30, and at most four fifths of what the leader allows (30 s); what it has not
             acknowledged by then is delivered again there.
-        assignment_listener: called in the event loop with the ids of all segments that are read, whenever they are
-            others than before; it must not block.
+        assignment_listener: called in the event loop with the ids of all segments that are read, whole or in part,
+            whenever they are others than before; it must not block.
         properties: of the consumer, shown in the broker's statistics beside the mark of this library.
         crypto_key_reader: a `pulsar.CryptoKeyReader`.
 
