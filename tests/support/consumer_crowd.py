@@ -40,6 +40,7 @@ class Crowd:
         command: the arguments of a consumer's process but for its kind, its name and its log.
         folder: of their logs.
         random: what happens to whom.
+        handling_ms: how long each of them takes for a message before it acknowledges it.
     """
 
     kind: Kind
@@ -47,6 +48,7 @@ class Crowd:
     command: Callable[[], list[str]]
     folder: Path
     random: Random
+    handling_ms: float = 0.0
     happened: Counter[str] = field(default_factory=Counter)
     forgotten: list[Forgotten] = field(default_factory=list)
     """Acknowledgements that those who were killed may have taken along."""
@@ -58,7 +60,7 @@ class Crowd:
         number = len(self._logs)
         name = name or f"{self.kind}-{number}"
         log = self.folder / f"{self.kind}-{number}-{name}.log"
-        arguments = [sys.executable, "-m", _MODULE, self.kind, *self.command(), name, str(log)]
+        arguments = [sys.executable, "-m", _MODULE, self.kind, *self.command(), name, str(log), str(self.handling_ms)]
         with log.with_suffix(".errors").open("wb") as errors:
             process = subprocess.Popen(
                 arguments, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env={**os.environ}
@@ -92,9 +94,14 @@ class Crowd:
         for one in self._living:
             assert one.process.poll() is None, f"consumer {one.name} has ended: {_said(one)}"
 
+    @property
+    def logs(self) -> list[Path]:
+        """What all consumers have written, those too that are gone."""
+        return [log for log in self._logs if log.exists()]
+
     def receipts(self) -> list[Receipt]:
         """All that was received by now, by those too that are gone."""
-        return [receipt for log in self._logs if log.exists() for receipt in read_log(log.stem, log.read_text())]
+        return [receipt for log in self.logs for receipt in read_log(log.stem, log.read_text())]
 
     async def end(self) -> None:
         """Have all of them leave. Raises what has ended by itself."""
