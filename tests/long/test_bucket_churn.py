@@ -21,15 +21,20 @@ from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics.layout import SegmentLayout
 from scalable_topics.sdk import Client
 from scalable_topics_operator.cluster.kube_client import KubeClient
-from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 from scalable_topics_operator.cluster.reviews import request_token
-from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
 from tests.support import manifests
 from tests.support.callers import make_caller
 from tests.support.consumer_crowd import Crowd
 from tests.support.consumption import Kind, Receipt
 from tests.support.consumption_judge import Judgement, judge_ordered
-from tests.support.entry_buckets import Bucket, bucket_of_key, buckets_of, is_shared_out, keys_in_every_bucket
+from tests.support.entry_buckets import (
+    Bucket,
+    bucket_of_key,
+    buckets_of,
+    is_shared_out,
+    keys_in_every_bucket,
+    subscription_status,
+)
 from tests.support.evidence import Evidence, table
 from tests.support.guarantee_checker import Numbered
 from tests.support.numbered_sender import NumberedSender, repeat
@@ -112,7 +117,7 @@ async def _run(two: Replicas, access: PulsarAccess, folder: Path) -> list[str]:
         )
         crowd.check()
         await eventually(
-            lambda: _status(world),
+            lambda: subscription_status(world, "orders", _SUBSCRIPTION),
             lambda status: is_shared_out(status, layout, layout.active),
             what="every bucket is read and none is withheld",
             within_seconds=_SETTLE_SECONDS,
@@ -178,16 +183,10 @@ async def _change(crowd: Crowd, random: Random) -> None:
 
 
 async def _look(world: World, seen: _Seen) -> None:
-    status = await _status(world)
+    status = await subscription_status(world, "orders", _SUBSCRIPTION)
     consumers = status.get("consumers", ())
     seen.most_members = max(seen.most_members, len(consumers))
     seen.readers[sum(bool(consumer.get("assignments")) for consumer in consumers)] += 1
-
-
-async def _status(world: World) -> dict[str, Any]:
-    body = await world.get(SUBSCRIPTIONS, subscription_object_name("orders", _SUBSCRIPTION))
-    found: dict[str, Any] = body.get("status") or {}
-    return found
 
 
 async def _renew_token(world: World, file: Path) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pulsar as pulsar_client
 import pytest
@@ -16,15 +15,13 @@ import pytest
 from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics.sdk import Client
 from scalable_topics_operator.cluster.kube_client import KubeClient
-from scalable_topics_operator.cluster.kube_errors import KubeNotFound
-from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 from scalable_topics_operator.cluster.reviews import request_token
-from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
 from tests.support import manifests
 from tests.support.callers import make_caller
 from tests.support.consumer_crowd import Crowd
 from tests.support.consumption import Kind
 from tests.support.drain_record import DrainRecord, read_drain
+from tests.support.entry_buckets import subscription_status
 from tests.support.evidence import Evidence, table
 from tests.support.numbered_sender import NumberedSender
 from tests.support.pulsar_view import PulsarView
@@ -146,19 +143,11 @@ async def _left(world: World, crowd: Crowd, subscription: str) -> int:
     crowd.check()
     layout = await world.layout("orders")
     names = await world.segment_names("orders", "orders")
-    if _SEALED in layout.segments and _SEALED not in (await _status(world, subscription)).get("drained", ()):
+    status = await subscription_status(world, "orders", subscription)
+    if _SEALED in layout.segments and _SEALED not in status.get("drained", ()):
         return _MESSAGES
     statistics = [await world.pulsar.stats(names[segment.segment_id]) for segment in layout.active]
     return sum(int(found["subscriptions"][subscription]["msgBacklog"]) for found in statistics)
-
-
-async def _status(world: World, subscription: str) -> dict[str, Any]:
-    try:
-        body = await world.get(SUBSCRIPTIONS, subscription_object_name("orders", subscription))
-    except KubeNotFound:
-        return {}
-    found: dict[str, Any] = body.get("status") or {}
-    return found
 
 
 def _told(records: dict[_Drain, DrainRecord]) -> list[str]:

@@ -18,12 +18,10 @@ from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics.layout import SegmentLayout
 from scalable_topics.sdk import Client, GatewayOptions
 from scalable_topics_operator.cluster.kube_client import KubeClient
-from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
-from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
 from tests.support import manifests
 from tests.support.callers import make_caller
 from tests.support.consumption_judge import judge_ordered
-from tests.support.entry_buckets import is_shared_out, keys_in_every_bucket, readers
+from tests.support.entry_buckets import is_shared_out, keys_in_every_bucket, readers, subscription_status
 from tests.support.evidence import Evidence, table
 from tests.support.numbered_sender import NumberedSender
 from tests.support.pulsar_view import PulsarView
@@ -79,9 +77,7 @@ async def _run(two: Replicas, access: PulsarAccess) -> list[str]:
 
     async def status() -> dict[str, Any]:
         fleet.check()
-        body = await world.get(SUBSCRIPTIONS, subscription_object_name("orders", _SUBSCRIPTION))
-        found: dict[str, Any] = body["status"]
-        return found
+        return await subscription_status(world, "orders", _SUBSCRIPTION)
 
     def is_settled(found: dict[str, Any]) -> bool:
         busy = {name for owners in readers(found, layout).values() for name in owners}

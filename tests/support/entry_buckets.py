@@ -8,6 +8,10 @@ from itertools import count
 from typing import Any
 
 from scalable_topics.layout import Segment, SegmentLayout, bucket_hash, bucket_of, equal_splits, key_hash, segment_hash
+from scalable_topics_operator.cluster.kube_errors import KubeNotFound
+from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
+from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
+from tests.support.world import World
 
 Bucket = tuple[int, int]
 """Id of a segment, and index of the bucket in it."""
@@ -39,6 +43,16 @@ def keys_in_every_bucket(layout: SegmentLayout, each: int) -> list[str]:
             keys.append(key)
             missing -= 1
     return [found[bucket][place] for place in range(each) for bucket in wanted]
+
+
+async def subscription_status(world: World, topic: str, subscription: str) -> dict[str, Any]:
+    """The status of an ordered subscription of a ScalableTopic; empty while nobody has registered yet."""
+    try:
+        body = await world.get(SUBSCRIPTIONS, subscription_object_name(topic, subscription))
+    except KubeNotFound:
+        return {}
+    found: dict[str, Any] = body.get("status") or {}
+    return found
 
 
 def readers(status: dict[str, Any], layout: SegmentLayout) -> dict[Bucket, list[str]]:
