@@ -89,6 +89,13 @@ class Crowd:
                 self._kill(victim)
                 self.join(victim.name)
 
+    def restart(self, name: str) -> None:
+        """Kill one and start it again under its name."""
+        (victim,) = (one for one in self._living if one.name == name)
+        self._living.remove(victim)
+        self._kill(victim)
+        self.join(name)
+
     def check(self) -> None:
         """Raises AssertionError if one has ended by itself."""
         for one in self._living:

@@ -14,6 +14,7 @@ import pulsar
 from scalable_topics.sdk import Client, StreamConsumer
 from tests.support.consumption import Receipt
 from tests.support.guarantee_checker import Numbered
+from tests.support.waiting import eventually
 
 _AT_ONCE = 100
 _JOINING_AT_ONCE = 16
@@ -36,7 +37,8 @@ class StreamFleet:
         self._client = client
         self._topic = topic
         self._subscription = subscription
-        self._tasks: dict[StreamConsumer, asyncio.Task[None]] = {}
+        self._consumers: dict[str, StreamConsumer] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._joining = asyncio.Semaphore(_JOINING_AT_ONCE)
         self.receipts: list[Receipt] = []
         self.counts: Counter[str] = Counter()
@@ -55,23 +57,46 @@ class StreamFleet:
         """Have consumers of these names join, some at a time. Raises what making them raises."""
         await asyncio.gather(*(self._join(name) for name in names))
 
+    async def leave(self, name: str) -> None:
+        """Have one stop reading and leave; what it has received is acknowledged."""
+        consumer = self._consumers.pop(name)
+        task = self._tasks.pop(name)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await consumer.close()
+
     def check(self) -> None:
         """Raise what a consumer has raised."""
         for task in self._tasks.values():
             if task.done():
                 task.result()
 
-    async def until(self, count: int, *, within_seconds: float) -> bool:
-        """Wait until so many different messages have been received; answers whether they have been in time. Raises what
-        a consumer raised.
+    async def until(self, count: int, *, within_seconds: float = 60.0) -> None:
+        """Wait until so many different messages have been received. Raises what a consumer raised, or AssertionError
+        if they have not been in time.
         """
-        deadline = time.monotonic() + within_seconds
-        while len({receipt.message for receipt in self.receipts}) < count:
+
+        async def received() -> int:
             self.check()
-            if time.monotonic() > deadline:
-                return False
-            await asyncio.sleep(1.0)
-        return True
+            return len({receipt.message for receipt in self.receipts})
+
+        await eventually(
+            received,
+            lambda found: found >= count,
+            what=f"{count} messages are received",
+            within_seconds=within_seconds,
+            every_seconds=0.5,
+        )
+
+    async def until_busy(self, name: str, *, within_seconds: float = 60.0) -> None:
+        """Wait until one receives something more. Raises as `until`."""
+        had = self.counts[name]
+
+        async def count() -> int:
+            self.check()
+            return self.counts[name]
+
+        await eventually(count, lambda found: found > had, what=f"{name} is busy", within_seconds=within_seconds)
 
     async def _join(self, name: str) -> None:
         async with self._joining:
@@ -81,7 +106,8 @@ class StreamFleet:
                 consumer_name=name,
                 initial_position=pulsar.InitialPosition.Earliest,
             )
-        self._tasks[consumer] = asyncio.create_task(self._read(consumer))
+        self._consumers[name] = consumer
+        self._tasks[name] = asyncio.create_task(self._read(consumer))
 
     async def _read(self, consumer: StreamConsumer) -> None:
         name = consumer.consumer_name
