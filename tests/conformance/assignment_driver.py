@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from scalable_topics.layout import SegmentLayout
-from scalable_topics_operator.assignment.barrier import readable_segments
 from scalable_topics_operator.assignment.group import Group
 
 _NOW_MS = 1_000
@@ -17,11 +16,10 @@ def run(given: dict[str, Any]) -> dict[str, Any]:
     layout = layout_of(given["layout"])
     group = Group().with_drained(given["drained"])
     for name in given["consumers"]:
-        group = group.join(name, "1", (), "")
-    segments = readable_segments(layout, group.drained)
-    # What pip-486 shares; readers of shared segments are a matter of their own.
-    group = group.settle(layout, 1, {segment.segment_id: segment.buckets for segment in segments})
-    exact = {name: sorted(member.assigned) for name, member in group.members.items()}
+        group = group.join(name, "1", (), "", shares=True)
+    group = group.settle(layout, 1)
+    # Cases say which segments somebody reads anything of.
+    exact = {name: sorted({part.segment_id for part in member.assigned}) for name, member in group.members.items()}
     assigned = [segment for segments in exact.values() for segment in segments]
     owners = {str(segment): assigned.count(segment) for segment in layout.segments}
     return {

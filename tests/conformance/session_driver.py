@@ -81,7 +81,7 @@ class Leader:
 
     def counts(self) -> dict[str, int]:
         """How many segments each member has."""
-        return {name: len(member.assigned) for name, member in self.group.members.items()}
+        return {name: len({part.segment_id for part in member.assigned}) for name, member in self.group.members.items()}
 
     def recorded(self) -> dict[str, Any]:
         """The status, as another leader reads it."""

@@ -23,9 +23,11 @@ from scalable_topics.sdk import (
     Client,
     ConnectError,
     GatewayOptions,
+    Part,
     QueueConsumer,
     ReceivedMessage,
     StreamConsumer,
+    StreamMessage,
 )
 from tests.support.consumption import Kind, acknowledged_line, committed_line, received_line
 
@@ -48,13 +50,17 @@ class _Log:
         for message in messages:
             where = message.message_id
             place = (where.ledger_id, where.entry_id, where.batch_index)
-            self._file.write(received_line(message.data, message.segment_id, place))
+            self._file.write(received_line(message.data, _part(message), place))
         self._file.flush()
 
     def write(self, line: str) -> None:
         """Anything else."""
         self._file.write(line)
         self._file.flush()
+
+
+def _part(message: ReceivedMessage) -> Part:
+    return message.part if isinstance(message, StreamMessage) else Part(message.segment_id)
 
 
 async def _consume_messages(

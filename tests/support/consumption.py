@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from scalable_topics.layout import Part
 from tests.support.guarantee_checker import Numbered
 
 Place = tuple[int, ...]
@@ -33,7 +34,7 @@ class Receipt:
 
     Args:
         message: which one.
-        segment: it came from.
+        part: what the consumer read of the segment it came from.
         place: it has there.
         consumer: name of the log.
         at_ns: when.
@@ -41,17 +42,17 @@ class Receipt:
     """
 
     message: Numbered
-    segment: int
+    part: Part
     place: Place
     consumer: str
     at_ns: int
     acknowledged_at_ns: int | None = None
 
 
-def received_line(payload: bytes, segment: int, place: Place) -> str:
+def received_line(payload: bytes, part: Part, place: Place) -> str:
     """The line for a message that was just received."""
     producer, key, counter = Numbered.parse(payload)
-    return f"R {time.monotonic_ns()} {segment} {_place_text(place)} {producer} {key} {counter}\n"
+    return f"R {time.monotonic_ns()} {_part_text(part)} {_place_text(place)} {producer} {key} {counter}\n"
 
 
 def acknowledged_line(messages: int) -> str:
@@ -59,9 +60,9 @@ def acknowledged_line(messages: int) -> str:
     return f"A {time.monotonic_ns()} {messages}\n"
 
 
-def committed_line(positions: Mapping[int, Place]) -> str:
-    """The line for a checkpoint: places by segment, each acknowledging what was received of it up to there."""
-    texts = [f"{segment}@{_place_text(place)}" for segment, place in sorted(positions.items())]
+def committed_line(positions: Mapping[Part, Place]) -> str:
+    """The line for a checkpoint: places by part, each acknowledging what was received of it up to there."""
+    texts = [f"{_part_text(part)}@{_place_text(place)}" for part, place in sorted(positions.items())]
     return " ".join(["C", str(time.monotonic_ns()), *texts]) + "\n"
 
 
@@ -73,14 +74,14 @@ def read_log(consumer: str, text: str) -> list[Receipt]:
         if not line.endswith("\n"):
             break
         match line.split():
-            case ["R", at, segment, place, producer, key, counter]:
+            case ["R", at, part, place, producer, key, counter]:
                 message = Numbered(producer, key, int(counter))
                 pending.append(len(receipts))
-                receipts.append(Receipt(message, int(segment), _read_place(place), consumer, int(at)))
+                receipts.append(Receipt(message, _read_part(part), _read_place(place), consumer, int(at)))
             case ["A", at, count]:
                 pending = _acknowledge(receipts, pending, pending[len(pending) - int(count) :], int(at))
             case ["C", at, *texts]:
-                positions = {int(segment): _read_place(place) for segment, _, place in map(_partition, texts)}
+                positions = {_read_part(part): _read_place(place) for part, _, place in map(_partition, texts)}
                 reached = [index for index in pending if _is_covered(receipts[index], positions)]
                 pending = _acknowledge(receipts, pending, reached, int(at))
             case _:
@@ -96,12 +97,21 @@ def _acknowledge(receipts: list[Receipt], pending: Sequence[int], reached: Seque
     return [index for index in pending if index not in done]
 
 
-def _is_covered(receipt: Receipt, positions: Mapping[int, Place]) -> bool:
-    return receipt.segment in positions and receipt.place <= positions[receipt.segment]
+def _is_covered(receipt: Receipt, positions: Mapping[Part, Place]) -> bool:
+    return receipt.part in positions and receipt.place <= positions[receipt.part]
 
 
 def _partition(text: str) -> tuple[str, str, str]:
     return text.partition("@")
+
+
+def _part_text(part: Part) -> str:
+    return f"{part.segment_id}/{part.bucket}"
+
+
+def _read_part(text: str) -> Part:
+    segment_id, _, bucket = text.partition("/")
+    return Part(int(segment_id), int(bucket))
 
 
 def _place_text(place: Place) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from scalable_topics.layout import Part
 from tests.support.consumption import Receipt
 from tests.support.guarantee_checker import Latencies, Numbered
 
@@ -60,7 +61,7 @@ class Received:
         if self.key is None:
             raise ValueError(f"message {self.number} of {self.producer} has no key")
         message = Numbered(self.producer, self.key, self.number)
-        return Receipt(message, self.segment, (), consumer, self.at_ns, self.acknowledged_at_ns)
+        return Receipt(message, Part(self.segment), (), consumer, self.at_ns, self.acknowledged_at_ns)
 
 
 def read_received(report: Mapping[str, Any]) -> list[Received]:

@@ -218,13 +218,19 @@ def _version(source: Mapping[str, Any]) -> AssignmentVersion:
 
 
 def _consumer(source: Mapping[str, Any]) -> AssignedConsumer:
-    parts = [as_object(one, "a segment") for one in _list(source, "segments")]
     return AssignedConsumer(
         _text(source, "name"),
         _text(source, "registeredAt"),
-        tuple(AssignedSegment(_int(part, "segment"), _ints(part, "buckets")) for part in parts),
+        _parts(_list(source, "segments")),
         _ints(source, "releasing"),
+        # Gateways of earlier releases know of whole segments only.
+        _parts(as_list(source.get("releasingBuckets", []), "releasingBuckets")),
     )
+
+
+def _parts(values: list[Any]) -> tuple[AssignedSegment, ...]:
+    parts = [as_object(one, "a segment") for one in values]
+    return tuple(AssignedSegment(_int(part, "segment"), _ints(part, "buckets")) for part in parts)
 
 
 def _cursor(source: Mapping[str, Any]) -> SegmentCursor:

@@ -79,12 +79,13 @@ def positions_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """The body that restores a checkpoint."""
     positions = [
         {
-            "segment": segment_id,
+            "segment": part.segment_id,
+            **({} if part.is_whole else {"bucket": part.bucket}),
             "ledgerId": position.ledger_id,
             "entryId": position.entry_id,
             "batchIndex": position.batch_index,
         }
-        for segment_id, position in sorted(checkpoint.positions.items())
+        for part, position in sorted(checkpoint.positions.items())
     ]
     return {"positions": positions}
 

@@ -187,12 +187,14 @@ class AssignedConsumer:
         registered_at: since when, ISO 8601.
         segments: what it reads.
         releasing: segments that it is to let go of.
+        releasing_buckets: entry buckets that it is to let go of.
     """
 
     name: str
     registered_at: str
     segments: tuple[AssignedSegment, ...]
     releasing: tuple[int, ...]
+    releasing_buckets: tuple[AssignedSegment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from scalable_topics.layout.names import (
     segment_descriptor,
     validate_scalable_name,
 )
+from scalable_topics.layout.parts import WHOLE, Part, buckets_of, whole_of
 from scalable_topics.layout.pip468_json import from_pip468, segment_from_pip468, to_pip468
 from scalable_topics.layout.record import MAX_RECORDS, RECORD_VERSION, from_record, to_record
 from scalable_topics.layout.segment import (
@@ -53,6 +54,7 @@ from scalable_topics.layout.segment import (
     merge_depth_of,
 )
 from scalable_topics.layout.segment_layout import SegmentLayout
+from scalable_topics.layout.sticky_keys import StickyKeys, is_sticky_key, sticky_keys
 from scalable_topics.layout.synthetic import (
     MAX_MIGRATED_PARTITIONS,
     legacy_topics,
@@ -73,27 +75,32 @@ __all__ = [
     "READER_PREFIX",
     "RECORD_VERSION",
     "RING_SIZE",
+    "WHOLE",
     "CreatedBy",
     "HashRange",
     "LayoutArgumentError",
     "LayoutError",
     "LayoutStateError",
+    "Part",
     "PlannedSegment",
     "Segment",
     "SegmentChange",
     "SegmentLayout",
     "SegmentState",
+    "StickyKeys",
     "TopicName",
     "bucket_count_for",
     "bucket_hash",
     "bucket_of",
     "bucket_owners",
+    "buckets_of",
     "canonical_hash",
     "classic_segment_name",
     "equal_splits",
     "from_pip468",
     "from_record",
     "incarnation_of",
+    "is_sticky_key",
     "key_hash",
     "layout_topic_name",
     "legacy_topics",
@@ -113,9 +120,11 @@ __all__ = [
     "segment_descriptor",
     "segment_from_pip468",
     "segment_hash",
+    "sticky_keys",
     "synthetic_layout",
     "to_pip468",
     "to_record",
     "validate_ranges",
     "validate_scalable_name",
+    "whole_of",
 ]

@@ -6,6 +6,7 @@ and checkpoint consumers are coordinated by way of the gateway (docs/sessions.md
 same without asyncio. Needs pulsar-client and aiohttp: `pip install scalable-topics[client]`.
 """
 
+from scalable_topics.layout import WHOLE, Part
 from scalable_topics.sdk.batch_counts import BucketBatches
 from scalable_topics.sdk.checkpoint import Checkpoint, SegmentPosition
 from scalable_topics.sdk.checkpoint_consumer import CheckpointConsumer
@@ -39,6 +40,7 @@ from scalable_topics.sdk.received_message import ReceivedMessage, StreamMessage
 from scalable_topics.sdk.stream_consumer import StreamConsumer
 
 __all__ = [
+    "WHOLE",
     "BucketBatches",
     "Checkpoint",
     "CheckpointConsumer",
@@ -54,6 +56,7 @@ __all__ = [
     "MessageId",
     "NativeTopicError",
     "OutgoingMessage",
+    "Part",
     "Producer",
     "ProducerOptions",
     "QueueConsumer",

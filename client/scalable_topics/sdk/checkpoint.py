@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
+from scalable_topics.layout import Part
 from scalable_topics.sdk.errors import ClientError
 
-_VERSION = 1
+_VERSION = 2
+_WITHOUT_BUCKETS = 1
 
 
 class SegmentPosition(NamedTuple):
@@ -36,18 +38,19 @@ class Checkpoint:
     Args:
         topic: `topic://tenant/namespace/name`.
         group: the checkpoint group.
-        positions: the last message received, by segment id; of a segment of which nothing was received, the one up to
-            which the group had committed it before.
+        positions: the last message received of each segment that is read whole, and of each entry bucket of one that is
+            shared; where nothing was received, the one up to which the group had committed it before. Where there is a
+            position of a bucket and one of its whole segment, the later one counts.
     """
 
     topic: str
     group: str
-    positions: Mapping[int, SegmentPosition]
+    positions: Mapping[Part, SegmentPosition]
 
     def merged(self, *others: Checkpoint) -> Checkpoint:
         """This one and those of other consumers of the group, taken at the same point of the application's progress.
 
-        Where two of them name a segment, it has gone from one to the other, who has read further.
+        Where two of them name the same, it has gone from one to the other, who has read further.
 
         Raises:
             ClientError: they are of another topic or group.
@@ -59,14 +62,20 @@ class Checkpoint:
                     f"a checkpoint of group {other.group} on {other.topic} does not belong to one of group "
                     f"{self.group} on {self.topic}"
                 )
-            for segment_id, position in other.positions.items():
-                positions[segment_id] = max(position, positions.get(segment_id, position))
+            for part, position in other.positions.items():
+                positions[part] = max(position, positions.get(part, position))
         return Checkpoint(self.topic, self.group, positions)
 
     def serialize(self) -> bytes:
         """Its form for storing; `Checkpoint.deserialize` reads it."""
-        positions = {str(segment_id): list(position) for segment_id, position in sorted(self.positions.items())}
-        data = {"version": _VERSION, "topic": self.topic, "group": self.group, "positions": positions}
+        whole: dict[str, Any] = {}
+        buckets: dict[str, Any] = {}
+        for part, position in sorted(self.positions.items()):
+            if part.is_whole:
+                whole[str(part.segment_id)] = list(position)
+            else:
+                buckets.setdefault(str(part.segment_id), {})[str(part.bucket)] = list(position)
+        data = {"version": _VERSION, "topic": self.topic, "group": self.group, "positions": whole, "buckets": buckets}
         return json.dumps(data, separators=(",", ":")).encode()
 
     @classmethod
@@ -79,12 +88,15 @@ class Checkpoint:
         try:
             body = json.loads(data)
             version = body["version"]
-            if version != _VERSION:
+            if version not in (_WITHOUT_BUCKETS, _VERSION):
                 raise ClientError(f"a checkpoint of version {version} was made by a later release of scalable-topics")
-            positions = {
-                int(segment_id): SegmentPosition(*(int(number) for number in position))
-                for segment_id, position in body["positions"].items()
-            }
+            positions = {Part(int(each)): _position(position) for each, position in body["positions"].items()}
+            for each, buckets in body["buckets"].items() if version == _VERSION else ():
+                positions |= {Part(int(each), int(bucket)): _position(where) for bucket, where in buckets.items()}
             return cls(str(body["topic"]), str(body["group"]), positions)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ClientError(f"these bytes are not a checkpoint: {error!r}") from None
+
+
+def _position(numbers: Any) -> SegmentPosition:
+    return SegmentPosition(*(int(number) for number in numbers))

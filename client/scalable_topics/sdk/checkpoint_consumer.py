@@ -26,8 +26,8 @@ class CheckpointConsumer(CoordinatedConsumer):
         return self.subscription
 
     def checkpoint(self) -> Checkpoint:
-        """Where this consumer stands on the segments it reads, and on those that it is about to give back, which may be
-        committed for `handover_seconds`.
+        """Where this consumer stands on the segments and entry buckets it reads, and on those that it is about to give
+        back, which may be committed for `handover_seconds`.
 
         `scalable_topics.admin.AdminClient.restore` goes back to it, or on to it.
 
@@ -36,14 +36,12 @@ class CheckpointConsumer(CoordinatedConsumer):
         """
         self._check()
         places = self._reading.places()
-        return Checkpoint(
-            self.topic, self.group, {segment_id: SegmentPosition(*place) for segment_id, place in places.items()}
-        )
+        return Checkpoint(self.topic, self.group, {part: SegmentPosition(*place) for part, place in places.items()})
 
     async def commit(self, checkpoint: Checkpoint) -> None:
         """Say that a checkpoint is kept safe: what comes before it is not needed any more.
 
-        It counts for the segments that this consumer reads; what others of the group read, they commit. It is sent to
+        It counts for what this consumer reads; what others of the group read, they commit. It is sent to
         the brokers within 100 ms or at close; without a connection, once there is one.
 
         Args:

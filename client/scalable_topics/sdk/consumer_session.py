@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 import aiohttp
 
-from scalable_topics.layout import TopicName
+from scalable_topics.layout import Part, TopicName
 from scalable_topics.sdk.errors import ClientError, ConnectError, ScalableTopicNotFoundError, SessionRefusedError
 from scalable_topics.sdk.gateway_options import GatewayOptions
-from scalable_topics.sdk.session_frames import AssignedSegment, Assignment, ConsumerKind, Refused, parse_frame
+from scalable_topics.sdk.session_frames import AssignedSegment, ConsumerKind, Refused, parse_frame
 from scalable_topics.sdk.session_state import (
     AttachTo,
     Drop,
@@ -45,7 +45,9 @@ _WRONG_FROM_THE_BEGINNING = frozenset({_BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, 
 
 
 class SegmentHolder(Protocol):
-    """Attaches to segments as its session says; tells the session of each that it has `detached` from."""
+    """Attaches to segments and entry buckets as its session says; tells the session of each that it has `detached`
+    from.
+    """
 
     def attach(self, segments: tuple[AssignedSegment, ...]) -> None:
         """Attach to these, as often as it takes."""
@@ -55,16 +57,16 @@ class SegmentHolder(Protocol):
         """One that is attached to is as this says now."""
         ...
 
-    def give_back(self, segment_id: int, within_seconds: float) -> None:
+    def give_back(self, part: Part, within_seconds: float) -> None:
         """Deliver nothing more of it, let what was delivered be acknowledged in this time, and detach."""
         ...
 
-    def drop(self, segment_id: int) -> None:
+    def drop(self, part: Part) -> None:
         """Deliver nothing more of it, and detach at once."""
         ...
 
-    def unserved(self) -> Collection[int]:
-        """Segments of which no broker serves it at this moment."""
+    def unserved(self) -> Collection[Part]:
+        """What no broker serves it at this moment."""
         ...
 
 
@@ -112,7 +114,6 @@ class ConsumerSession:
         self._outgoing: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
         self._trouble = ""
-        self._shared: set[int] = set()
 
     @property
     def is_registered(self) -> bool:
@@ -145,13 +146,13 @@ class ConsumerSession:
         self._registered.set_result(None)
         self._begin(holder)
 
-    def detached(self, segment_id: int) -> None:
-        """The consumer is attached to a segment no longer."""
-        self._apply(self._state.detached(segment_id))
+    def detached(self, part: Part) -> None:
+        """The consumer is attached to a segment, or to an entry bucket, no longer."""
+        self._apply(self._state.detached(part))
 
-    def drained(self, segment_id: int) -> None:
-        """Everything in a sealed segment is acknowledged, as far as the consumer knows."""
-        self._apply(self._state.drained(segment_id))
+    def drained(self, part: Part) -> None:
+        """Everything in a part of a sealed segment is acknowledged, as far as the consumer knows."""
+        self._apply(self._state.drained(part))
 
     def leave(self) -> None:
         """Drop everything, and leave as soon as it is detached from; then `close`."""
@@ -270,8 +271,6 @@ class ConsumerSession:
         frame = parse_frame(data)
         if frame is None:
             return
-        if isinstance(frame, Assignment):
-            self._complain_of_shared(frame)
         self._apply(self._state.received(frame))
         if isinstance(frame, Refused) and not frame.is_final:
             raise ClientError(f"refused for now ({frame.status}): {frame.reason[:_MOST_REASON]}")
@@ -313,17 +312,6 @@ class ConsumerSession:
         elif not self._registered.exception():
             self._tell_failed(error)
 
-    def _complain_of_shared(self, assignment: Assignment) -> None:
-        for segment in assignment.segments:
-            if segment.is_shared and segment.segment_id not in self._shared:
-                self._shared.add(segment.segment_id)
-                logger.error(
-                    "%s shall share segment %d by entry buckets, which this release of scalable-topics cannot: it does "
-                    "not attach there, and nobody reads these buckets until it is upgraded or leaves",
-                    self._where,
-                    segment.segment_id,
-                )
-
 
 def _tell(holder: SegmentHolder, effect: AttachTo | Update | GiveBack | Drop) -> None:
     match effect:
@@ -331,10 +319,10 @@ def _tell(holder: SegmentHolder, effect: AttachTo | Update | GiveBack | Drop) ->
             holder.attach(segments)
         case Update(segment):
             holder.update(segment)
-        case GiveBack(segment_id, within_seconds):
-            holder.give_back(segment_id, within_seconds)
-        case Drop(segment_id):
-            holder.drop(segment_id)
+        case GiveBack(part, within_seconds):
+            holder.give_back(part, within_seconds)
+        case Drop(part):
+            holder.drop(part)
 
 
 async def _explain(response: aiohttp.ClientResponse) -> None:

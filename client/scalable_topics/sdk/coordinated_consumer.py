@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import pulsar
 
-from scalable_topics.layout import TopicName
+from scalable_topics.layout import Part, TopicName
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.consumer_session import ConsumerSession
 from scalable_topics.sdk.errors import ClientError, ClosedError
@@ -33,7 +33,8 @@ class CoordinatedConsumer:
     """Receives the messages of a subscription in the order of each key. Belongs to one event loop.
 
     The topic's leader divides the segments among the consumers of the subscription, parents before their children. Each
-    is read by one of them, in its order.
+    is read by one of them, in its order; where there are more consumers than segments, each entry bucket of a segment
+    is (pip-486).
     """
 
     KIND: ClassVar[ConsumerKind]
@@ -115,8 +116,13 @@ class CoordinatedConsumer:
 
     @property
     def segment_ids(self) -> tuple[int, ...]:
-        """The segments that it is assigned and reads."""
+        """The segments that it is assigned and reads, whole or in part."""
         return self._reading.held.ids
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What it is assigned and reads: whole segments, and entry buckets of those that it shares."""
+        return self._reading.held.parts
 
     @property
     def waiting_messages(self) -> int:

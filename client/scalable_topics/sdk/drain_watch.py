@@ -1,9 +1,11 @@
-"""When a consumer says that it is through with a sealed segment (R17). Pure."""
+"""When a consumer says that it is through with a sealed segment, or with its entry bucket of one (R17). Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+
+from scalable_topics.layout import Part
 
 _SILENCE_SECONDS = 1.0
 _LEAST_DOUBT_SECONDS = 5.0
@@ -35,28 +37,28 @@ class DrainWatch:
     """
 
     def __init__(self) -> None:
-        self._arrived: dict[int, tuple[int, float]] = {}
-        self._reported: dict[int, _Reported] = {}
+        self._arrived: dict[Part, tuple[int, float]] = {}
+        self._reported: dict[Part, _Reported] = {}
 
-    def look(self, segment_id: int, *, arrived: int, is_settled: bool, is_at_end: bool, now: float) -> Finding:
+    def look(self, part: Part, *, arrived: int, is_settled: bool, is_at_end: bool, now: float) -> Finding:
         """Look at one.
 
         Args:
-            segment_id: the segment.
+            part: the segment, or the bucket.
             arrived: how many messages have come of it.
             is_settled: all of these are delivered and acknowledged.
             is_at_end: the last one is in the segment's last entry.
             now: seconds of a clock that only rises.
         """
-        seen, since = self._arrived.get(segment_id, (arrived, now))
-        self._arrived[segment_id] = (arrived, since if seen == arrived else now)
+        seen, since = self._arrived.get(part, (arrived, now))
+        self._arrived[part] = (arrived, since if seen == arrived else now)
         is_silent = seen == arrived and now - since >= _SILENCE_SECONDS
         if not is_settled or not (is_silent or is_at_end):
             return Finding.NOTHING
-        reported = self._reported.get(segment_id)
+        reported = self._reported.get(part)
         if reported is None or reported.arrived != arrived:
             doubt_after_seconds = _LEAST_DOUBT_SECONDS if reported is None else reported.doubt_after_seconds
-            self._reported[segment_id] = _Reported(arrived, now, doubt_after_seconds)
+            self._reported[part] = _Reported(arrived, now, doubt_after_seconds)
             return Finding.DRAINED
         if now - reported.at < reported.doubt_after_seconds:
             return Finding.NOTHING
@@ -64,7 +66,7 @@ class DrainWatch:
         reported.doubt_after_seconds = min(2 * reported.doubt_after_seconds, _MOST_DOUBT_SECONDS)
         return Finding.DOUBTFUL
 
-    def forget(self, segment_id: int) -> None:
+    def forget(self, part: Part) -> None:
         """It is held no longer."""
-        self._arrived.pop(segment_id, None)
-        self._reported.pop(segment_id, None)
+        self._arrived.pop(part, None)
+        self._reported.pop(part, None)

@@ -1,4 +1,6 @@
-"""The segments that a coordinated consumer is attached to, from assignment to giving back (docs/sessions.md)."""
+"""The segments and entry buckets that a coordinated consumer is attached to, from assignment to giving back
+(docs/sessions.md).
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
 
+from scalable_topics.layout import Part
 from scalable_topics.sdk.prefetch_budget import PrefetchBudget
 from scalable_topics.sdk.segment_consumer import SegmentConsumer
 from scalable_topics.sdk.session_frames import AssignedSegment
 
 
 class SegmentReader(Protocol):
-    """What a consumer does with the segments it holds."""
+    """What a consumer does with what it holds: segments, and entry buckets of segments."""
 
     def open(self, segment: AssignedSegment, prefetch: int) -> SegmentConsumer:
-        """Make the consumer of a segment and have it attach."""
+        """Make the consumer of a segment, or of a bucket, and have it attach."""
         ...
 
     def updated(self, held: HeldSegment) -> None:
@@ -32,8 +35,8 @@ class SegmentReader(Protocol):
         """A segment is about to be detached from: nothing of it can be acknowledged any more."""
         ...
 
-    def detached(self, segment_id: int) -> None:
-        """A segment is detached from."""
+    def detached(self, part: Part) -> None:
+        """A segment, or a bucket, is detached from."""
         ...
 
     def changed(self) -> None:
@@ -72,15 +75,15 @@ class HeldSegments:
         self._reader = reader
         self._budget = PrefetchBudget(receiver_queue_size)
         self._handover_seconds = handover_seconds
-        self._held: dict[int, HeldSegment] = {}
+        self._held: dict[Part, HeldSegment] = {}
 
     def __iter__(self) -> Iterator[HeldSegment]:
         """Those that are read."""
         return iter([held for held in self._held.values() if held.going is None])
 
-    def find(self, segment_id: int) -> HeldSegment | None:
+    def find(self, part: Part) -> HeldSegment | None:
         """One that is read, or None."""
-        held = self._held.get(segment_id)
+        held = self._held.get(part)
         return held if held is not None and held.going is None else None
 
     @property
@@ -90,8 +93,13 @@ class HeldSegments:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Ids of those that are read."""
-        return tuple(sorted(held.segment.segment_id for held in self))
+        """Ids of the segments that are read, whole or in part."""
+        return tuple(sorted({held.segment.segment_id for held in self}))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The segments and buckets that are read."""
+        return tuple(sorted(held.segment.part for held in self))
 
     @property
     def waiting_messages(self) -> int:
@@ -99,10 +107,10 @@ class HeldSegments:
         return sum(held.consumer.waiting for held in self)
 
     def attach(self, segments: tuple[AssignedSegment, ...]) -> None:
-        """Attach to segments, as often as it takes."""
+        """Attach to segments and buckets, as often as it takes."""
         share = self._budget.take(len(segments))
         for segment in segments:
-            self._held[segment.segment_id] = HeldSegment(segment, self._reader.open(segment, share), share)
+            self._held[segment.part] = HeldSegment(segment, self._reader.open(segment, share), share)
         self._reader.changed()
 
     async def first_attempts(self) -> None:
@@ -111,33 +119,35 @@ class HeldSegments:
 
     def update(self, segment: AssignedSegment) -> None:
         """Know what is said of a segment now."""
-        held = self._held[segment.segment_id]
+        held = self._held[segment.part]
         # Where it began is said once.
-        held.segment = replace(segment, start=segment.start or held.segment.start)
+        held.segment = replace(
+            segment, start=segment.start or held.segment.start, floors=segment.floors or held.segment.floors
+        )
         self._reader.updated(held)
 
-    def give_back(self, segment_id: int, within_seconds: float) -> None:
-        """Deliver nothing more of a segment, and detach once what was delivered is acknowledged, or time is over."""
-        held = self._held[segment_id]
+    def give_back(self, part: Part, within_seconds: float) -> None:
+        """Deliver nothing more of a part, and detach once what was delivered is acknowledged, or time is over."""
+        held = self._held[part]
         if self._reader.is_settled(held.consumer):
             held.settled.set()
         held.settling = asyncio.create_task(_settle(held, min(self._handover_seconds, within_seconds)))
         self._let_go(held)
 
-    def drop(self, segment_id: int) -> None:
-        """Deliver nothing more of a segment, and detach at once."""
-        held = self._held[segment_id]
+    def drop(self, part: Part) -> None:
+        """Deliver nothing more of a part, and detach at once."""
+        held = self._held[part]
         if held.settling is not None:
             held.settling.cancel()
         self._let_go(held)
 
-    def unserved(self) -> list[int]:
-        """Segments of which no broker serves it at this moment."""
-        return [segment_id for segment_id, held in self._held.items() if not held.consumer.is_connected]
+    def unserved(self) -> list[Part]:
+        """What no broker serves it at this moment."""
+        return [part for part, held in self._held.items() if not held.consumer.is_connected]
 
     def acknowledged(self, consumer: SegmentConsumer) -> None:
         """Something of a segment has been acknowledged."""
-        held = self._held.get(consumer.segment_id)
+        held = self._held.get(consumer.part)
         if held is not None and held.consumer is consumer and self._reader.is_settled(consumer):
             held.settled.set()
 
@@ -156,9 +166,9 @@ class HeldSegments:
             await asyncio.wait({held.settling})
         self._reader.detaching(held.consumer)
         await held.consumer.close()
-        del self._held[held.segment.segment_id]
+        del self._held[held.segment.part]
         self._budget.give_back(held.prefetch)
-        self._reader.detached(held.segment.segment_id)
+        self._reader.detached(held.segment.part)
 
 
 async def _settle(held: HeldSegment, within_seconds: float) -> None:

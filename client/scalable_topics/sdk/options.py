@@ -9,7 +9,7 @@ from typing import Any
 
 import pulsar
 
-from scalable_topics.layout import CLIENT_PROPERTY, PROPERTY_PREFIX, READER_PREFIX
+from scalable_topics.layout import CLIENT_PROPERTY, PROPERTY_PREFIX, READER_PREFIX, HashRange
 
 _SCHEMES = ("pulsar", "pulsar+ssl")
 MOST_HANDOVER_SECONDS = 30
@@ -315,18 +315,28 @@ class StreamConsumerOptions:
         receiver_queue_size: int,
         schema: Any,
         listener: Callable[[Any, pulsar.Message], None],
+        bucket: HashRange | None = None,
         beside_others: bool = False,
         from_latest: bool = False,
     ) -> Any:
         """Attach a consumer to a segment's topic. Blocks. The listener is called in a thread of pulsar-client.
 
         The leader makes the cursors, where `initial_position` says. Should one be missing, nothing is left out, unless
-        it is `from_latest`. Where there is no leader, consumers attach `beside_others`: Failover.
+        it is `from_latest`. Where there is no leader, consumers attach `beside_others`: Failover. One that reads but a
+        `bucket` attaches Key_Shared, to exactly this range of the lower halves of hashes.
         """
+        kind = pulsar.ConsumerType.Failover if beside_others else pulsar.ConsumerType.Exclusive
+        policy = None
+        if bucket is not None:
+            kind = pulsar.ConsumerType.KeyShared
+            policy = pulsar.ConsumerKeySharedPolicy(
+                pulsar.KeySharedMode.Sticky, sticky_ranges=[(bucket.start, bucket.end)]
+            )
         return client.subscribe(
             topic,
             subscription,
-            consumer_type=pulsar.ConsumerType.Failover if beside_others else pulsar.ConsumerType.Exclusive,
+            consumer_type=kind,
+            key_shared_policy=policy,
             schema=schema,
             message_listener=listener,
             receiver_queue_size=receiver_queue_size,

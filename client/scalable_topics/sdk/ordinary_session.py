@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from scalable_topics.layout import Part
 from scalable_topics.sdk.consumer_session import ConsumerSession
 from scalable_topics.sdk.errors import ClientError
 from scalable_topics.sdk.held_segments import HeldSegments
@@ -38,7 +39,7 @@ class OrdinarySession:
         self._make_session = make_session
         self._tell_failed = failed
         self._holder: HeldSegments | None = None
-        self._held: set[int] = set()
+        self._held: set[Part] = set()
         self._session: ConsumerSession | None = None
         self._is_migrated = False
         self._is_leaving = False
@@ -69,18 +70,18 @@ class OrdinarySession:
             self._attach(holder, latest, from_latest=self._from_latest)
             await holder.first_attempts()
 
-    def detached(self, segment_id: int) -> None:
-        """The consumer is attached to a segment no longer."""
+    def detached(self, part: Part) -> None:
+        """The consumer is attached to a segment, or to an entry bucket, no longer."""
         if self._session is not None:
-            self._session.detached(segment_id)
+            self._session.detached(part)
         else:
-            self._held.discard(segment_id)
+            self._held.discard(part)
             self._register_if_free()
 
-    def drained(self, segment_id: int) -> None:
-        """Everything in a sealed segment is acknowledged, as far as the consumer knows."""
+    def drained(self, part: Part) -> None:
+        """Everything in a part of a sealed segment is acknowledged, as far as the consumer knows."""
         if self._session is not None:
-            self._session.drained(segment_id)
+            self._session.drained(part)
 
     def leave(self) -> None:
         """Drop everything, and leave as soon as it is detached from; then `close`."""
@@ -89,8 +90,8 @@ class OrdinarySession:
         if self._session is not None:
             self._session.leave()
         elif self._holder is not None:
-            for segment_id in self._held:
-                self._holder.drop(segment_id)
+            for part in self._held:
+                self._holder.drop(part)
 
     async def close(self) -> None:
         """End, after having left if there is anybody to tell."""
@@ -105,8 +106,8 @@ class OrdinarySession:
             self._attach(self._holder, message, from_latest=False)
             return
         self._is_migrated = True
-        for segment_id in self._held:
-            self._holder.give_back(segment_id, MOST_HANDOVER_SECONDS)
+        for part in self._held:
+            self._holder.give_back(part, MOST_HANDOVER_SECONDS)
         self._register_if_free()
 
     def _attach(self, holder: HeldSegments, layout: LayoutMessage, *, from_latest: bool) -> None:
@@ -115,10 +116,10 @@ class OrdinarySession:
                 segment.segment_id, segment.hash_range, segment.topic, is_ordinary=True, from_latest=from_latest
             )
             for segment in layout.active
-            if segment.segment_id not in self._held
+            if Part(segment.segment_id) not in self._held
         )
         if new:
-            self._held |= {segment.segment_id for segment in new}
+            self._held |= {segment.part for segment in new}
             holder.attach(new)
 
     def _register_if_free(self) -> None:

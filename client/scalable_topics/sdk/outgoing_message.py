@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypedDict
 
-from scalable_topics.layout import key_hash
+from scalable_topics.layout import is_sticky_key, key_hash
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.message_id import MessageId
 from scalable_topics.sdk.pulsar_binding import AttachedProducer, MessageBuilder
@@ -21,7 +21,8 @@ KEY_ENCODING_PROPERTY = "scalable-topics.key-encoding"
 Pulsar's own flag for that."""
 
 ORDERING_KEY_PROPERTY = "scalable-topics.ordering-key"
-"""Property of a message whose ordering key is not text: its bytes as base64. pulsar-client cannot read them."""
+"""Property of a message whose ordering key is not text, which pulsar-client cannot read, or has given way to one that
+stands for an entry bucket: its bytes as base64."""
 
 BASE64 = "base64"
 
@@ -51,17 +52,26 @@ class MessageFields(TypedDict, total=False):
 
 
 class _Extras(NamedTuple):
-    """What most messages do not carry, in pulsar-client's terms."""
+    """What most messages do not carry, in pulsar-client's terms.
+
+    Args:
+        ordering_key: what brokers hash, unless it gives way to a sticky key.
+        hidden_ordering_key: what the application gave as one, as base64; None if it gave none.
+        properties, event_timestamp_ms, deliver_at_ms: of the message.
+    """
 
     ordering_key: str | bytes | None
+    hidden_ordering_key: str | None
     properties: Mapping[str, str]
     event_timestamp_ms: int | None
     deliver_at_ms: int | None
 
-    def add_to(self, builder: Any) -> None:
+    def add_to(self, builder: Any, sticky_key: str | None) -> None:
         """Add them to a message that is being built."""
-        if self.ordering_key is not None:
+        if sticky_key is None and self.ordering_key is not None:
             builder.ordering_key(self.ordering_key)
+        if sticky_key is not None and self.hidden_ordering_key is not None:
+            builder.property(ORDERING_KEY_PROPERTY, self.hidden_ordering_key)
         for name, value in self.properties.items():
             builder.property(name, value)
         if self.event_timestamp_ms is not None:
@@ -151,17 +161,18 @@ class OutgoingMessage(Send):
             _check_time("event_timestamp_ms", event_timestamp_ms)
         if deliver_at_ms is not None:
             _check_time("deliver_at_ms", deliver_at_ms)
+        hidden = None if ordering_key is None else _base64(ordering_key)
         if isinstance(self._key, bytes):
             properties[KEY_ENCODING_PROPERTY] = BASE64
             if ordering_key is None:
                 # Brokers hash this for key-shared subscriptions: the key's own bytes, as for every other client.
                 ordering_key = self._key
             self._key = base64.b64encode(self._key).decode()
-        if isinstance(ordering_key, bytes) and not _is_text(ordering_key):
-            properties[ORDERING_KEY_PROPERTY] = base64.b64encode(ordering_key).decode()
+        if ordering_key is not None and not _can_be_read_back(ordering_key):
+            properties[ORDERING_KEY_PROPERTY] = _base64(ordering_key)
         if deliver_after is not None:
             deliver_at_ms = int(time.time() * 1000 + deliver_after / timedelta(milliseconds=1))
-        self._extras = _Extras(ordering_key, properties, event_timestamp_ms, deliver_at_ms)
+        self._extras = _Extras(ordering_key, hidden, properties, event_timestamp_ms, deliver_at_ms)
 
     def done(self) -> bool:
         """Whether there is an outcome."""
@@ -234,8 +245,12 @@ class OutgoingMessage(Send):
             builder.content(self._data)
         if self._key is not None:
             builder.partition_key(self._key)
+        buckets = None if self.lane is None else self.lane.sticky_keys
+        sticky_key = None if buckets is None else buckets.of(self.hash_value)
+        if sticky_key is not None:
+            builder.ordering_key(sticky_key)
         if self._extras is not None:
-            self._extras.add_to(builder)
+            self._extras.add_to(builder, sticky_key)
         return builder.build()
 
     def drop_payload(self) -> None:
@@ -260,9 +275,17 @@ def _property_size(name: object, value: object) -> int:
     return len(name.encode()) + len(value.encode())
 
 
-def _is_text(data: bytes) -> bool:
+def _base64(text: str | bytes) -> str:
+    return base64.b64encode(_as_bytes(text)).decode()
+
+
+def _as_bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _can_be_read_back(ordering_key: str | bytes) -> bool:
+    """Whether consumers find it where Pulsar has it: it is text, and not taken for a bucket's."""
     try:
-        data.decode()
+        return not is_sticky_key(_as_bytes(ordering_key).decode())
     except UnicodeDecodeError:
         return False
-    return True

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pulsar
 
-from scalable_topics.layout import TopicName
+from scalable_topics.layout import Part, TopicName
 from scalable_topics.sdk.attachments import Attach, Attachments, Detach
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.errors import ClientError, ClosedError
@@ -190,7 +190,7 @@ class QueueConsumer:
                     task.add_done_callback(self._detaching.discard)
                 case Attach(segment):
                     consumer = self._consumers[segment.segment_id] = SegmentConsumer(
-                        segment.segment_id,
+                        Part(segment.segment_id),
                         self._subscribing(change),
                         prefetch=change.prefetch,
                         is_cumulative=False,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pulsar
 
+from scalable_topics.layout import Part, is_sticky_key
 from scalable_topics.sdk.message_id import MessageId
 from scalable_topics.sdk.outgoing_message import BASE64, KEY_ENCODING_PROPERTY, ORDERING_KEY_PROPERTY
 
@@ -66,12 +67,10 @@ class ReceivedMessage:
         """The ordering key; bytes if it is not text. None if there is none, or if it is but the key in bytes."""
         properties = self._message.properties()
         encoded = properties.get(ORDERING_KEY_PROPERTY)
-        if encoded is not None:
-            found: str | bytes = base64.b64decode(encoded)
-        else:
-            found = self._message.ordering_key()
-        is_key = properties.get(KEY_ENCODING_PROPERTY) == BASE64 and _as_bytes(found) == self.key
-        return None if is_key or not found else found
+        found = self._message.ordering_key().encode() if encoded is None else base64.b64decode(encoded)
+        is_buckets = encoded is None and is_sticky_key(found.decode())
+        is_key = properties.get(KEY_ENCODING_PROPERTY) == BASE64 and found == self.key
+        return None if is_buckets or is_key or not found else _as_text(found)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -108,15 +107,16 @@ class StreamMessage(ReceivedMessage):
 
     Args:
         message: what pulsar-client received.
-        segment_id: the segment it is from.
+        part: what its consumer reads of the segment it is from: all of it, or the message's entry bucket.
         number: counts the messages that its consumer has delivered, over all segments.
         delivered_by: tells the messages of one consumer from those of others.
     """
 
-    __slots__ = ("delivered_by", "number")
+    __slots__ = ("delivered_by", "number", "part")
 
-    def __init__(self, message: pulsar.Message, segment_id: int, number: int, delivered_by: object) -> None:
-        super().__init__(message, segment_id)
+    def __init__(self, message: pulsar.Message, part: Part, number: int, delivered_by: object) -> None:
+        super().__init__(message, part.segment_id)
+        self.part = part
         self.number = number
         self.delivered_by = delivered_by
 
@@ -124,5 +124,8 @@ class StreamMessage(ReceivedMessage):
         return f"StreamMessage({self.message_id!r})"
 
 
-def _as_bytes(text: str | bytes) -> bytes:
-    return text.encode() if isinstance(text, str) else text
+def _as_text(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data

@@ -1,4 +1,4 @@
-"""The consumer of one segment."""
+"""The consumer of one segment, or of one entry bucket of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import pulsar
 
+from scalable_topics.layout import Part
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.options import ConnectionOptions
@@ -21,6 +22,7 @@ _LEAST_PAUSE_SECONDS = 0.2
 _MOST_PAUSE_SECONDS = 15.0
 # Whoever is attached may be about to leave, for this very consumer.
 _MOST_BUSY_PAUSE_SECONDS = 1.0
+_BUSY = (pulsar.ConsumerBusy, pulsar.ConsumerAssignError)
 _RECONNECT_LOOK_SECONDS = 0.1
 # pulsar-client still drops acknowledgements that it gets while it attaches anew.
 _CONNECTED_LOOKS = 3
@@ -34,14 +36,19 @@ Subscribe: TypeAlias = Callable[[pulsar.Client, Any, int, Listener], Any]
 messages it may hold, and what is called with them in a thread of pulsar-client. Blocks."""
 
 
+def is_busy(error: pulsar.PulsarException) -> bool:
+    """Whether a broker refuses a consumer for those that are attached: to the segment, or to buckets of it."""
+    return isinstance(error, _BUSY)
+
+
 class SegmentConsumer:
-    """Attached to one segment, through connections of its own.
+    """Attached to one segment, or to one entry bucket of it, through connections of its own.
 
     Once the subscription is through with a sealed segment, brokers say so in a way that makes pulsar-client drop its
     connection; the unacknowledged messages of other consumers on it would be delivered again.
 
     Args:
-        segment_id: the segment.
+        part: the segment, or the bucket.
         subscribe: how to attach.
         prefetch: messages that may wait for the application, 1 or more; each place has room for at least one.
         is_cumulative: acknowledging a message acknowledges everything before it.
@@ -53,7 +60,7 @@ class SegmentConsumer:
 
     def __init__(
         self,
-        segment_id: int,
+        part: Part,
         subscribe: Subscribe,
         *,
         prefetch: int,
@@ -63,7 +70,7 @@ class SegmentConsumer:
         threads: BlockingCalls,
         arrivals: Arrivals[Received],
     ) -> None:
-        self.segment_id = segment_id
+        self.part = part
         self._subscribe_with = subscribe
         # Half may wait in pulsar-client, half here.
         self._most_waiting = max(1, prefetch // 2)
@@ -86,6 +93,11 @@ class SegmentConsumer:
         self._acknowledged: Any = None
         self._unsent: list[Any] = []
         self._sending: asyncio.Task[None] | None = None
+
+    @property
+    def segment_id(self) -> int:
+        """The segment."""
+        return self.part.segment_id
 
     @property
     def is_stopped(self) -> bool:
@@ -137,7 +149,7 @@ class SegmentConsumer:
             return
         consumer, self._consumer = self._consumer, None
         self._attaching = asyncio.get_running_loop().create_task(self._replace(consumer))
-        if self._acknowledged is not None:
+        if self._is_cumulative and self._acknowledged is not None:
             self.acknowledge(self._acknowledged)
 
     def taken(self) -> None:
@@ -235,8 +247,8 @@ class SegmentConsumer:
                 self._tried(error)
                 if refused is not None:
                     refused(error)
-                is_busy = isinstance(error, pulsar.ConsumerBusy)
-                pause_seconds = min(pause_seconds, _MOST_BUSY_PAUSE_SECONDS if is_busy else _MOST_PAUSE_SECONDS)
+                most_seconds = _MOST_BUSY_PAUSE_SECONDS if is_busy(error) else _MOST_PAUSE_SECONDS
+                pause_seconds = min(pause_seconds, most_seconds)
                 await asyncio.sleep(random.uniform(pause_seconds / 2, pause_seconds))
                 pause_seconds *= 2
 

@@ -13,6 +13,7 @@ from enum import Enum
 from heapq import merge
 from typing import Any, NamedTuple
 
+from scalable_topics.layout import sticky_keys
 from scalable_topics.sdk.batch_counts import BatchCounts
 from scalable_topics.sdk.layout_message import FollowedSegment
 
@@ -147,11 +148,13 @@ class SegmentLane:
         "queue",
         "rests",
         "segment",
+        "sticky_keys",
     )
 
     def __init__(self, key: LaneKey, segment: FollowedSegment) -> None:
         self.key = key
         self.segment = segment
+        self.sticky_keys = sticky_keys(segment.buckets)
         self.fate = Fate.LIVE
         self.connection = Connection.NONE
         self.held = False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from scalable_topics.layout import HashRange, LayoutError, SegmentState
+from scalable_topics.layout import WHOLE, HashRange, LayoutError, Part, SegmentState, buckets_of, whole_of
 from scalable_topics.layout.json_fields import as_int, as_list, as_member, as_object, as_text, required
 from scalable_topics.sdk.errors import ClientError
 
@@ -30,18 +30,37 @@ class AssignmentVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class Floor:
+    """Up to where an entry bucket is not to be delivered again, although the segment's cursor stands before that (R22).
+
+    Args:
+        bucket: index of the bucket within the segment.
+        ledger_id: ledger of the last message that was received of it.
+        entry_id: entry within the ledger.
+        batch_index: place within the entry's batch; -1 outside batches.
+    """
+
+    bucket: int
+    ledger_id: int
+    entry_id: int
+    batch_index: int
+
+
+@dataclass(frozen=True, slots=True)
 class AssignedSegment:
-    """A segment that a consumer may be attached to.
+    """A segment that a consumer may be attached to, or one of its entry buckets.
 
     Args:
         segment_id: id, unique within the topic.
         hash_range: the part of the ring it covers.
         topic: full name of the topic that holds its messages.
         state: Active or Sealed.
-        is_shared: only some of its entry buckets are meant.
+        bucket: index of the entry bucket that is meant; WHOLE for the whole segment.
+        bucket_count: how many equal entry buckets it has.
         end: ledger and entry of the last entry of a sealed segment; None if it is not said.
         start: ledger and entry up to which the group had committed it when it was assigned; said to checkpoint
             consumers, None if it is not said.
+        floors: of the buckets that are meant, as far as they have one; said to checkpoint consumers.
         is_ordinary: it is a partition of a topic that is not scalable yet: attached to beside others (R25).
         from_latest: a new subscription starts at its end.
     """
@@ -50,11 +69,23 @@ class AssignedSegment:
     hash_range: HashRange
     topic: str
     state: SegmentState = SegmentState.ACTIVE
-    is_shared: bool = False
+    bucket: int = WHOLE
+    bucket_count: int = 1
     end: tuple[int, int] | None = None
     start: tuple[int, int] | None = None
+    floors: tuple[Floor, ...] = ()
     is_ordinary: bool = False
     from_latest: bool = False
+
+    @property
+    def part(self) -> Part:
+        """What is meant of it."""
+        return Part(self.segment_id, self.bucket)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may read other buckets of it at the same time."""
+        return self.bucket != WHOLE
 
     @property
     def is_sealed(self) -> bool:
@@ -79,7 +110,12 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Everything the consumer may be attached to from now on."""
+    """Everything the consumer may be attached to from now on.
+
+    Args:
+        version: orders it among others.
+        segments: each whole one once, and each entry bucket by itself.
+    """
 
     version: AssignmentVersion
     segments: tuple[AssignedSegment, ...]
@@ -122,7 +158,7 @@ def parse_frame(data: str) -> Frame | None:
                 return Registered(_seconds(body, "graceMs"), _seconds(body, "handoverMs"), record)
             case "assignment":
                 segments = as_list(required(body, "segments", "an assignment"), "segments")
-                return Assignment(_version(body), tuple(_segment(segment) for segment in segments))
+                return Assignment(_version(body), tuple(part for segment in segments for part in _parts(segment)))
             case "left":
                 return Left()
             case "refused":
@@ -138,9 +174,10 @@ def parse_frame(data: str) -> Frame | None:
 
 
 def register_frame(
-    consumer: str, incarnation: str, kind: ConsumerKind, initial_position: str, *, resume: bool, holds: Iterable[int]
+    consumer: str, incarnation: str, kind: ConsumerKind, initial_position: str, *, resume: bool, holds: Iterable[Part]
 ) -> dict[str, Any]:
     """The first frame of a session."""
+    held = tuple(holds)
     return {
         "type": "register",
         "consumer": consumer,
@@ -148,18 +185,21 @@ def register_frame(
         "resume": resume,
         "kind": kind.value,
         "initialPosition": initial_position,
-        "holds": sorted(holds),
+        "sharesSegments": True,
+        "holds": list(whole_of(held)),
+        "holdsBuckets": _buckets(held),
     }
 
 
-def released_frame(segment_id: int) -> dict[str, Any]:
-    """It has detached from a segment."""
-    return {"type": "released", "segments": [segment_id]}
+def released_frame(part: Part) -> dict[str, Any]:
+    """It has detached from a segment, or from an entry bucket."""
+    return {"type": "released", "segments": list(whole_of([part])), "buckets": _buckets([part])}
 
 
-def drained_frame(segment_ids: Iterable[int]) -> dict[str, Any]:
-    """Everything in these sealed segments is acknowledged, as far as it knows."""
-    return {"type": "drained", "segments": sorted(segment_ids)}
+def drained_frame(parts: Iterable[Part]) -> dict[str, Any]:
+    """Everything in these, of sealed segments, is acknowledged, as far as it knows."""
+    drained = tuple(parts)
+    return {"type": "drained", "segments": list(whole_of(drained)), "buckets": _buckets(drained)}
 
 
 def leave_frame() -> dict[str, Any]:
@@ -178,18 +218,39 @@ def _version(body: Mapping[str, Any]) -> AssignmentVersion:
     )
 
 
-def _segment(value: object) -> AssignedSegment:
+def _buckets(parts: Iterable[Part]) -> list[dict[str, Any]]:
+    return [{"segment": segment_id, "buckets": list(buckets)} for segment_id, buckets in buckets_of(parts).items()]
+
+
+def _parts(value: object) -> list[AssignedSegment]:
     where = "a segment"
     source = as_object(value, where)
-    return AssignedSegment(
+    whole = AssignedSegment(
         segment_id=as_int(required(source, "id", where), "id"),
         hash_range=HashRange.parse_descriptor(as_text(required(source, "range", where), "range")),
         topic=as_text(required(source, "topic", where), "topic"),
         state=as_member(SegmentState, required(source, "state", where), "state"),
-        is_shared=bool(as_list(source.get("buckets", []), "buckets")),
+        bucket_count=as_int(source.get("bucketCount", 1), "bucketCount"),
         end=_position(source, "end"),
         start=_position(source, "start"),
+        floors=tuple(_floor(floor) for floor in as_list(source.get("floors", []), "floors")),
     )
+    buckets = [as_int(bucket, "buckets") for bucket in as_list(source.get("buckets", []), "buckets")]
+    if not all(0 <= bucket < whole.bucket_count for bucket in buckets):
+        raise LayoutError(f"segment {whole.segment_id} has {whole.bucket_count} buckets, not all of {buckets}")
+    if not buckets:
+        return [whole]
+    return [
+        replace(whole, bucket=bucket, floors=tuple(floor for floor in whole.floors if floor.bucket == bucket))
+        for bucket in buckets
+    ]
+
+
+def _floor(value: object) -> Floor:
+    where = "a floor"
+    source = as_object(value, where)
+    ledger, entry, batch_index = as_text(required(source, "position", where), "position").split(":")
+    return Floor(as_int(required(source, "bucket", where), "bucket"), int(ledger), int(entry), int(batch_index))
 
 
 def _position(source: Mapping[str, Any], name: str) -> tuple[int, int] | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scalable_topics.layout import Part
 from scalable_topics.sdk.session_frames import (
     AssignedSegment,
     Assignment,
@@ -35,36 +37,36 @@ class SendFrame:
 
 @dataclass(frozen=True, slots=True)
 class AttachTo:
-    """Attach to these segments, as often as it takes."""
+    """Attach to these segments and buckets, as often as it takes."""
 
     segments: tuple[AssignedSegment, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A segment it is attached to has changed: it is sealed now, for instance."""
+    """A segment has changed that it is attached to, whole or to this bucket of it: it is sealed now, for instance."""
 
     segment: AssignedSegment
 
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
-    """Deliver nothing more of a segment, let what was delivered be acknowledged, detach, then call `detached`.
+    """Deliver nothing more of a part, let what was delivered be acknowledged, detach, then call `detached`.
 
     Args:
-        segment_id: the segment.
+        part: the segment, or the entry bucket.
         within_seconds: how long acknowledgements may take.
     """
 
-    segment_id: int
+    part: Part
     within_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Deliver nothing more of a segment and detach at once, also in the middle of giving back; then call `detached`."""
+    """Deliver nothing more of a part and detach at once, also in the middle of giving back; then call `detached`."""
 
-    segment_id: int
+    part: Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,9 @@ class _Held:
 class SessionState:
     """What a consumer holds, and what it says of that.
 
-    A segment is *held* from `AttachTo` until `detached`: as long as a broker might show the consumer there.
+    A part is *held* from `AttachTo` until `detached`: as long as a broker might show the consumer there. Nothing is
+    attached to that has a bucket in common with what is held: a segment that it reads whole and shall share is
+    detached from first, and the other way round.
 
     Args:
         consumer: name of the consumer, unique within the subscription.
@@ -100,8 +104,8 @@ class SessionState:
         self._incarnation = incarnation
         self._kind = kind
         self._initial_position = initial_position
-        self._held: dict[int, _Held] = {}
-        self._drained: set[int] = set()
+        self._held: dict[Part, _Held] = {}
+        self._drained: set[Part] = set()
         self._newest: Assignment | None = None
         self._record: str | None = None
         self._is_open = False
@@ -112,13 +116,13 @@ class SessionState:
         self._grace_seconds: float | None = None
         self._handover_seconds = 0.0
         self._heard_at = 0.0
-        self._unserved_since: dict[int, float] = {}
+        self._unserved_since: dict[Part, float] = {}
         self._is_leaving = False
         self._is_over = False
 
     @property
-    def holds(self) -> tuple[int, ...]:
-        """Ids of the segments it holds."""
+    def holds(self) -> tuple[Part, ...]:
+        """The segments and buckets it holds."""
         return tuple(sorted(self._held))
 
     @property
@@ -189,42 +193,41 @@ class SessionState:
                 self._is_over = True
                 return [Fail(frame), *self._drop(self._held)]
 
-    def detached(self, segment_id: int) -> list[Effect]:
-        """It is attached to a segment no longer."""
-        del self._held[segment_id]
-        self._drained.discard(segment_id)
-        self._unserved_since.pop(segment_id, None)
-        wanted = self._wanted().get(segment_id)
-        if wanted is not None and self._is_confirmed:
-            return self._attach([wanted])
-        if not self._is_open:
-            return []
+    def detached(self, part: Part) -> list[Effect]:
+        """It is attached to a part no longer."""
+        del self._held[part]
+        self._drained.discard(part)
+        self._unserved_since.pop(part, None)
+        attach = self._attach(self._wanted().values()) if self._is_confirmed else []
+        # It was never missed, if it is back at once.
+        if part in self._held or not self._is_open:
+            return attach
         if self._is_leaving:
             return [] if self._held else [SendFrame(leave_frame())]
-        return [SendFrame(released_frame(segment_id))]
+        return [SendFrame(released_frame(part)), *attach]
 
-    def drained(self, segment_id: int) -> list[Effect]:
-        """Everything in a sealed segment is acknowledged, as far as it knows."""
-        if segment_id not in self._held:
+    def drained(self, part: Part) -> list[Effect]:
+        """Everything in a part of a sealed segment is acknowledged, as far as it knows."""
+        if part not in self._held:
             return []
         # Said again in the next session: this one may be lost before the leader hears it.
-        self._drained.add(segment_id)
-        return [SendFrame(drained_frame([segment_id]))] if self._is_registered else []
+        self._drained.add(part)
+        return [SendFrame(drained_frame([part]))] if self._is_registered else []
 
-    def passed(self, now: float, unserved: Collection[int]) -> list[Effect]:
+    def passed(self, now: float, unserved: Collection[Part]) -> list[Effect]:
         """Time has passed; to be called about every second.
 
         Args:
             now: as for `heard`.
-            unserved: segments that no broker serves it at this moment.
+            unserved: what no broker serves it at this moment.
         """
-        self._unserved_since = {segment_id: self._unserved_since.get(segment_id, now) for segment_id in unserved}
+        self._unserved_since = {part: self._unserved_since.get(part, now) for part in unserved}
         if self._is_registered or self._grace_seconds is None or now - self._heard_at < self._grace_seconds:
             return []
         return self._drop(
-            segment_id
-            for segment_id, since in self._unserved_since.items()
-            if now - since >= UNSERVED_SECONDS and not self._held[segment_id].is_going
+            part
+            for part, since in self._unserved_since.items()
+            if now - since >= UNSERVED_SECONDS and not self._held[part].is_going
         )
 
     def leave(self) -> list[Effect]:
@@ -247,30 +250,43 @@ class SessionState:
         self._is_confirmed = True
         wanted = self._wanted()
         effects: list[Effect] = []
-        for segment_id, held in self._held.items():
-            segment = wanted.get(segment_id)
+        for part, held in self._held.items():
+            segment = wanted.get(part)
             if held.is_going:
                 continue
-            if segment is None or segment.topic != held.segment.topic:
+            if segment is None or _is_other(segment, held.segment):
                 held.is_going = True
-                effects.append(GiveBack(segment_id, _HANDOVER_SHARE * self._handover_seconds))
+                effects.append(GiveBack(part, _HANDOVER_SHARE * self._handover_seconds))
             elif segment != held.segment:
                 held.segment = segment
                 effects.append(Update(segment))
-        return effects + self._attach(segment for segment_id, segment in wanted.items() if segment_id not in self._held)
+        return effects + self._attach(wanted.values())
 
-    def _wanted(self) -> dict[int, AssignedSegment]:
+    def _wanted(self) -> dict[Part, AssignedSegment]:
         if self._newest is None or self._is_leaving or self._is_over:
             return {}
-        return {segment.segment_id: segment for segment in self._newest.segments if not segment.is_shared}
+        return {segment.part: segment for segment in self._newest.segments}
 
     def _attach(self, segments: Iterable[AssignedSegment]) -> list[Effect]:
-        attach = tuple(segments)
-        self._held |= {segment.segment_id: _Held(segment) for segment in attach}
-        return [AttachTo(attach)] if attach else []
+        """Attach to those that have no bucket in common with what is held."""
+        attach = []
+        held = defaultdict[int, list[Part]](list)
+        for part in self._held:
+            held[part.segment_id].append(part)
+        for segment in segments:
+            if not any(segment.part.conflicts_with(part) for part in held[segment.segment_id]):
+                held[segment.segment_id].append(segment.part)
+                self._held[segment.part] = _Held(segment)
+                attach.append(segment)
+        return [AttachTo(tuple(attach))] if attach else []
 
-    def _drop(self, segment_ids: Iterable[int]) -> list[Effect]:
-        going = list(segment_ids)
-        for segment_id in going:
-            self._held[segment_id].is_going = True
-        return [Drop(segment_id) for segment_id in going]
+    def _drop(self, parts: Iterable[Part]) -> list[Effect]:
+        going = list(parts)
+        for part in going:
+            self._held[part].is_going = True
+        return [Drop(part) for part in going]
+
+
+def _is_other(segment: AssignedSegment, held: AssignedSegment) -> bool:
+    is_cut_otherwise = segment.is_shared and segment.bucket_count != held.bucket_count
+    return segment.topic != held.topic or is_cut_otherwise

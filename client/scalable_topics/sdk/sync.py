@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError, Future
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar, Unpack
 
+from scalable_topics.layout import Part
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.batch_counts import BucketBatches
 from scalable_topics.sdk.checkpoint import Checkpoint
@@ -273,7 +274,7 @@ class _Consumer(Generic[M]):
 
     @property
     def segment_ids(self) -> tuple[int, ...]:
-        """The segments it reads."""
+        """The segments it reads, whole or in part."""
         return self._receiving.segment_ids
 
     def receive(self, timeout_seconds: float | None = None) -> M:
@@ -336,6 +337,11 @@ class StreamConsumer(_Consumer[StreamMessage]):
         """Name of the consumer within the subscription."""
         return self._consumer.consumer_name
 
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What it reads: whole segments, and entry buckets of those that it shares."""
+        return self._consumer.parts
+
     def acknowledge_cumulative(self, message: StreamMessage) -> None:
         """Say that a message and everything delivered before it is done with, as
         `scalable_topics.sdk.StreamConsumer.acknowledge_cumulative`.
@@ -356,6 +362,11 @@ class CheckpointConsumer(_Consumer[StreamMessage]):
     def consumer_name(self) -> str:
         """Name of the consumer within the group."""
         return self._consumer.consumer_name
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What it reads: whole segments, and entry buckets of those that it shares."""
+        return self._consumer.parts
 
     @property
     def group(self) -> str:

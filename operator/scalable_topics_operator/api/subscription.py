@@ -77,10 +77,14 @@ class ConsumerRegistration(ApiModel):
     """Id of its session; only the current one can leave."""
     registered_at: Timestamp
     """When it registered."""
+    shares_segments: bool = False
+    """It can read some entry buckets of a segment; one that cannot gets whole segments only."""
     assignments: Annotated[tuple[SegmentAssignment, ...], LIST_ATOMIC] = ()
     """What it reads."""
     releasing: Annotated[tuple[SegmentId, ...], LIST_ATOMIC] = ()
     """Segments that were taken from it and that it has not let go of yet: nobody else may read them until then."""
+    releasing_buckets: Annotated[tuple[SegmentAssignment, ...], LIST_ATOMIC] = ()
+    """Entry buckets of which the same is true."""
 
 
 class ScalableTopicSubscriptionStatus(ApiModel):

@@ -1,18 +1,19 @@
 """The consumers of one ordered subscription and what each may read: every change a new value (DESIGN §9, R21). Pure.
 
-A segment that is to move is first taken from its reader, who keeps it as `releasing` until it says that it has let go,
-and only then given to the next: at no time may two consumers read it.
+A segment or an entry bucket that is to move is first taken from its reader, who keeps it as `releasing` until it says
+that it has let go, and only then given to the next: at no time may two consumers read it. A segment that goes from one
+reader to several, or back, is let go of in the same way: whoever reads all of it keeps everybody else out (pip-486).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from scalable_topics.layout import SegmentLayout
+from scalable_topics.layout import Part, Segment, SegmentLayout
 from scalable_topics_operator.assignment.barrier import readable_segments
-from scalable_topics_operator.assignment.sharing import share
+from scalable_topics_operator.assignment.sharing import deal_buckets, share
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,18 +39,20 @@ class Member:
         name: unique within the subscription, and the name of its Pulsar consumers.
         incarnation: of the consumer object; only the present one can leave.
         registered_at: RFC 3339.
-        assigned: ids of the segments it may read.
-        releasing: ids of the segments that were taken from it and that it may still be reading.
+        assigned: what it may read.
+        releasing: what was taken from it and it may still be reading.
+        shares: it knows how to read some buckets of a segment; others read whole segments only.
     """
 
     name: str
     incarnation: str
     registered_at: str
-    assigned: frozenset[int] = frozenset()
-    releasing: frozenset[int] = frozenset()
+    assigned: frozenset[Part] = frozenset()
+    releasing: frozenset[Part] = frozenset()
+    shares: bool = False
 
     @property
-    def held(self) -> frozenset[int]:
+    def held(self) -> frozenset[Part]:
         """What it may be reading: nobody else may."""
         return self.assigned | self.releasing
 
@@ -68,7 +71,7 @@ class Group:
     drained: frozenset[int] = frozenset()
     version: Version = field(default_factory=Version)
 
-    def join(self, name: str, incarnation: str, holds: Iterable[int], at: str) -> Group:
+    def join(self, name: str, incarnation: str, holds: Iterable[Part], at: str, *, shares: bool = False) -> Group:
         """A consumer registers, for the first time or again.
 
         One that was away keeps what it had (pip-468). What it does not hold any more of what was taken from it is
@@ -77,22 +80,22 @@ class Group:
         Args:
             name: of the consumer.
             incarnation: of the consumer object; another one takes over from the former.
-            holds: ids of the segments it reads now.
+            holds: what it reads now.
             at: RFC 3339.
+            shares: as of `Member`.
         """
         known = self.members.get(name)
-        held = frozenset(holds)
         if known is None:
-            others: frozenset[int] = frozenset().union(*(member.held for member in self.members.values()))
-            return self._with(Member(name, incarnation, at, held - others - self.drained))
-        return self._with(replace(known, incarnation=incarnation, releasing=known.releasing & held))
+            return self._with(Member(name, incarnation, at, self._free_of(holds), shares=shares))
+        releasing = known.releasing & frozenset(holds)
+        return self._with(replace(known, incarnation=incarnation, releasing=releasing, shares=shares))
 
-    def release(self, name: str, incarnation: str, segments: Collection[int]) -> Group:
-        """A consumer has let go of segments; without effect unless they were taken from this incarnation."""
+    def release(self, name: str, incarnation: str, parts: Collection[Part]) -> Group:
+        """A consumer has let go of something; without effect unless that was taken from this incarnation."""
         member = self.members.get(name)
         if member is None or member.incarnation != incarnation:
             return self
-        return self._with(replace(member, releasing=member.releasing - frozenset(segments)))
+        return self._with(replace(member, releasing=member.releasing - frozenset(parts)))
 
     def leave(self, name: str, incarnation: str) -> Group:
         """A consumer goes for good; without effect for a former incarnation (#26433)."""
@@ -122,37 +125,68 @@ class Group:
         """Take everything from everybody, as before cursors are moved (R18)."""
         return self._assigned(_moved(self.members, {}), term, self.version.epoch)
 
-    def settle(self, layout: SegmentLayout, term: int, most_readers: Mapping[int, int] | None = None) -> Group:
+    def settle(self, layout: SegmentLayout, term: int, *, fans_out: bool = True) -> Group:
         """Assign what may be read now.
 
         Args:
             layout: of the topic.
             term: leadership term.
-            most_readers: as for `share`.
+            fans_out: whether several consumers may share what is left of a sealed segment.
         """
         drained = self.drained & layout.segments.keys()
-        segments = [segment.segment_id for segment in readable_segments(layout, drained)]
-        readers = share(segments, self.members, self._claims(layout, segments), most_readers or {})
-        wanted: defaultdict[str, set[int]] = defaultdict(set)
-        for segment, names in readers.items():
-            for name in names:
-                wanted[name].add(segment)
+        segments = readable_segments(layout, drained)
+        # One consumer reads everything of a segment in any case, so that a segment of one bucket is never shared.
+        most_readers = {one.segment_id: one.buckets if one.is_active or fans_out else 1 for one in segments}
+        ids = [one.segment_id for one in segments]
+        sharers = {name for name, member in self.members.items() if member.shares}
+        readers = share(ids, self.members, self._claims(layout, ids), most_readers, sharers)
+        wanted: defaultdict[str, set[Part]] = defaultdict(set)
+        for segment in segments:
+            for name, parts in self._parts(segment, readers.get(segment.segment_id, ())).items():
+                wanted[name] |= parts
         kept = _without_read(self.members, layout.segments.keys() - drained)
         return replace(self, drained=drained)._assigned(_moved(kept, wanted), term, layout.epoch)
+
+    def _parts(self, segment: Segment, readers: Sequence[str]) -> dict[str, set[Part]]:
+        """What each reader of a segment is to have of it."""
+        one = segment.segment_id
+        if len(readers) <= 1:
+            return {name: {Part(one)} for name in readers}
+        owned = {
+            name: {part.bucket for part in self.members[name].assigned if part.segment_id == one and not part.is_whole}
+            for name in readers
+        }
+        dealt = deal_buckets(segment.buckets, owned)
+        return {name: {Part(one, bucket) for bucket in buckets} for name, buckets in dealt.items()}
 
     def _claims(self, layout: SegmentLayout, segments: Collection[int]) -> dict[int, list[str]]:
         """Who reads each segment now, and who has read its parents: keys stay with their readers if they can."""
         readers: defaultdict[int, list[str]] = defaultdict(list)
+        moving: defaultdict[int, list[str]] = defaultdict(list)
         for name in sorted(self.members):
-            for segment in self.members[name].assigned:
+            member = self.members[name]
+            for segment in sorted({part.segment_id for part in member.assigned}):
                 readers[segment].append(name)
+            for segment in sorted({part.segment_id for part in member.releasing}):
+                moving[segment].append(name)
         claims = {}
         for segment in segments:
             # Only as long as nobody has it: afterwards it is the parents' readers' no more than anybody's.
-            is_moving = any(segment in member.releasing for member in self.members.values())
-            parents = () if readers[segment] or is_moving else layout.segment(segment).parent_ids
+            parents = () if readers[segment] or moving[segment] else layout.segment(segment).parent_ids
             claims[segment] = [*readers[segment], *(name for parent in parents for name in readers[parent])]
+            if len(self.members) > len(segments):
+                # A segment that becomes shared is let go of by its reader, who is to be one of them.
+                claims[segment] += [name for name in moving[segment] if not self.members[name].assigned]
         return claims
+
+    def _free_of(self, parts: Iterable[Part]) -> frozenset[Part]:
+        """Those that are not read to their ends, and that nobody else may be reading."""
+        held = [part for member in self.members.values() for part in member.held]
+        free: list[Part] = []
+        for part in sorted(parts):
+            if part.segment_id not in self.drained and not any(part.conflicts_with(one) for one in (*held, *free)):
+                free.append(part)
+        return frozenset(free)
 
     def _assigned(self, members: Mapping[str, Member], term: int, epoch: int) -> Group:
         if members == self.members:
@@ -170,31 +204,39 @@ class Group:
 
 def _without_read(members: Mapping[str, Member], unread: Set[int]) -> dict[str, Member]:
     """Members without the segments that are read to their ends or gone: nobody else is to have these."""
+
+    def left(parts: Iterable[Part]) -> frozenset[Part]:
+        return frozenset(part for part in parts if part.segment_id in unread)
+
     return {
-        name: replace(member, assigned=member.assigned & unread, releasing=member.releasing & unread)
+        name: replace(member, assigned=left(member.assigned), releasing=left(member.releasing))
         for name, member in members.items()
     }
 
 
-def _moved(members: Mapping[str, Member], wanted: Mapping[str, Set[int]]) -> dict[str, Member]:
-    """Members after what they shall not have any more was taken, and what nobody else may be reading was given."""
+def _moved(members: Mapping[str, Member], wanted: Mapping[str, Set[Part]]) -> dict[str, Member]:
+    """Members after what they shall not have any more was taken, and what nobody may be reading was given."""
     taken = {}
     for name, member in members.items():
         unwanted = member.assigned - wanted.get(name, frozenset())
         taken[name] = replace(member, assigned=member.assigned - unwanted, releasing=member.releasing | unwanted)
-    holders: defaultdict[int, set[str]] = defaultdict(set)
-    readers: defaultdict[int, set[str]] = defaultdict(set)
+    held: defaultdict[int, list[tuple[str, Part]]] = defaultdict(list)
     for name, member in taken.items():
-        for segment in member.held:
-            holders[segment].add(name)
-        for segment in wanted.get(name, ()):
-            readers[segment].add(name)
+        for part in member.held:
+            held[part.segment_id].append((name, part))
     return {
-        name: _give(member, [one for one in wanted.get(name, ()) if holders[one] <= readers[one]])
+        name: _give(
+            member,
+            (
+                part
+                for part in wanted.get(name, ())
+                if not any(part.conflicts_with(other[1]) and other != (name, part) for other in held[part.segment_id])
+            ),
+        )
         for name, member in taken.items()
     }
 
 
-def _give(member: Member, segments: Iterable[int]) -> Member:
-    given = frozenset(segments)
+def _give(member: Member, parts: Iterable[Part]) -> Member:
+    given = frozenset(parts)
     return replace(member, assigned=member.assigned | given, releasing=member.releasing - given)

@@ -7,7 +7,7 @@ and on the consumers' names, and on nothing else (pip-468 SubscriptionCoordinato
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 
 Readers = tuple[str, ...]
 
@@ -17,6 +17,7 @@ def share(
     consumers: Collection[str],
     claims: Mapping[int, Sequence[str]],
     most_readers: Mapping[int, int],
+    sharers: Collection[str],
 ) -> dict[int, Readers]:
     """Deal segments to consumers; every segment gets at least one, if there are any.
 
@@ -25,20 +26,50 @@ def share(
         consumers: names.
         claims: who reads a segment now, or has read the one that it succeeds; the first goes before the others.
         most_readers: how many may share a segment, 1 or more; 1 for those that are not named.
+        sharers: those of the consumers that may share a segment with others.
     """
     if not consumers:
         return {}
-    readers: dict[int, Readers] = {segment: (reader,) for segment, reader in _deal(segments, consumers, claims).items()}
-    employed = {reader for one in readers.values() for reader in one}
-    return _join(segments, sorted(set(consumers) - employed), readers, claims, most_readers)
+    first = _deal(segments, consumers, claims)
+    idle = sorted((set(consumers) & set(sharers)).difference(first.values()))
+    room = {segment: most_readers.get(segment, 1) - 1 if first[segment] in sharers else 0 for segment in segments}
+    joined = _join(segments, idle, claims, room)
+    return {segment: (first[segment], *joined[segment]) for segment in segments}
+
+
+def deal_buckets(buckets: int, owned: Mapping[str, Set[int]]) -> dict[str, set[int]]:
+    """Deal the entry buckets of a segment to those who share it; shares differ by one at most.
+
+    Brokers of Pulsar 5 give consumers adjacent buckets by their place among the names, so that most buckets move
+    whenever one joins. Here whoever has a bucket keeps it as far as that is fair.
+
+    Args:
+        buckets: how many there are, no fewer than consumers.
+        owned: the buckets that each consumer reads now; none that two have.
+    """
+    least, one_more = divmod(buckets, len(owned))
+    # The larger shares go to those who lose least by them.
+    order = sorted(owned, key=lambda name: (-len(owned[name]), name))
+    dealt: dict[str, set[int]] = {}
+    room: dict[str, int] = {}
+    for place, name in enumerate(order):
+        share_of = least + (place < one_more)
+        dealt[name] = set(sorted(owned[name])[:share_of])
+        room[name] = share_of - len(dealt[name])
+    free = sorted(set(range(buckets)).difference(*dealt.values()))
+    for name in sorted(owned):
+        dealt[name].update(free[: room[name]])
+        free = free[room[name] :]
+    return dealt
 
 
 def _deal(segments: Sequence[int], consumers: Collection[str], claims: Mapping[int, Sequence[str]]) -> dict[int, str]:
     claimants = {segment: _first_of(claims.get(segment, ()), consumers) for segment in segments}
     claimed = Counter(claimants.values())
+    others = {name for segment in segments for name in claims.get(segment, ())[1:]}
     least, one_more = divmod(len(segments), len(consumers))
     # The larger shares go to those who lose least by them.
-    order = sorted(consumers, key=lambda name: (-claimed[name], name))
+    order = sorted(consumers, key=lambda name: (-claimed[name], name in others, name))
     room = {name: least + (place < one_more) for place, name in enumerate(order)}
     dealt: dict[int, str] = {}
     for segment in segments:
@@ -57,28 +88,31 @@ def _deal(segments: Sequence[int], consumers: Collection[str], claims: Mapping[i
 
 
 def _join(
-    segments: Sequence[int],
-    idle: Sequence[str],
-    readers: dict[int, Readers],
-    claims: Mapping[int, Sequence[str]],
-    most_readers: Mapping[int, int],
+    segments: Sequence[int], idle: Sequence[str], claims: Mapping[int, Sequence[str]], room: Mapping[int, int]
 ) -> dict[int, Readers]:
-    """Let idle consumers share segments, one a segment in turn, as far as these may be shared."""
+    """Let idle consumers share segments, as many each as others, as far as these have room; answers who joins what."""
     waiting = list(idle)
-
-    def has_room(segment: int) -> bool:
-        return len(readers[segment]) < most_readers.get(segment, 1)
-
+    staying = {
+        segment: [name for name in dict.fromkeys(claims.get(segment, ())) if name in waiting] for segment in segments
+    }
+    places = dict.fromkeys(segments, 0)
+    for _ in idle:
+        open_segments = [segment for segment in segments if places[segment] < room[segment]]
+        if not open_segments:
+            break
+        # Of those with equally many, where somebody is who need not go.
+        segment = min(open_segments, key=lambda one: (places[one], places[one] >= len(staying[one])))
+        places[segment] += 1
+    joined: dict[int, Readers] = {}
     for segment in segments:
-        for name in claims.get(segment, ()):
-            if name in waiting and has_room(segment):
-                waiting.remove(name)
-                readers[segment] = (*readers[segment], name)
-    while waiting and (open_segments := [segment for segment in segments if has_room(segment)]):
-        fewest = min(len(readers[segment]) for segment in open_segments)
-        segment = next(segment for segment in open_segments if len(readers[segment]) == fewest)
-        readers[segment] = (*readers[segment], waiting.pop(0))
-    return readers
+        stay = [name for name in staying[segment] if name in waiting][: places[segment]]
+        waiting = [name for name in waiting if name not in stay]
+        joined[segment] = tuple(stay)
+    for segment in segments:
+        missing = places[segment] - len(joined[segment])
+        joined[segment] += tuple(waiting[:missing])
+        waiting = waiting[missing:]
+    return joined
 
 
 def _first_of(claimants: Sequence[str], consumers: Collection[str]) -> str | None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Protocol, TypeVar
 
+from scalable_topics.layout import Part
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeConflict
 from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
@@ -71,14 +72,14 @@ class Membership:
         self._wake = wake
         self._monotonic = monotonic
 
-    def released(self, segments: Collection[int]) -> None:
-        """It has detached from segments."""
-        self._room.released(self._session, segments)
+    def released(self, parts: Collection[Part]) -> None:
+        """It has detached from these."""
+        self._room.released(self._session, parts)
         self._wake()
 
-    def drained(self, segments: Collection[int]) -> None:
-        """It believes that segments are read to their ends."""
-        self._room.hints.update(segments)
+    def drained(self, parts: Collection[Part]) -> None:
+        """It believes that these are read to their ends."""
+        self._room.hints.update(part.segment_id for part in parts)
         self._room.look_soon()
         self._wake()
 

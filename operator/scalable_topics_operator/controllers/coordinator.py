@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scalable_topics.layout import LayoutError, SegmentLayout, TopicName
+from scalable_topics.layout import LayoutError, Part, SegmentLayout, TopicName
 from scalable_topics_operator.assignment.group import Group, Member
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
@@ -279,7 +279,11 @@ class Coordinator:
         layout = turn.situation.layout
         if layout is None or turn.body["spec"]["type"] != _CHECKPOINT:
             return None
-        new = {one for session, member in _present(room, group) for one in _not_told(session, group, member.assigned)}
+        new = {
+            part.segment_id
+            for session, member in _present(room, group)
+            for part in _not_told(session, group, member.assigned)
+        }
         if not new:
             return {}
         return await SegmentLooks(self._backend(turn), turn.topic_name, layout).starts(new, turn.subscription)
@@ -300,7 +304,8 @@ class Coordinator:
                 )
             if layout is None or not _is_news(session, group, member.assigned):
                 continue
-            if starts is not None and not _not_told(session, group, member.assigned) <= starts.keys():
+            new = {part.segment_id for part in _not_told(session, group, member.assigned)}
+            if starts is not None and not new <= starts.keys():
                 # A checkpoint without some of its positions would lose messages once it is restored.
                 all_told = False
                 continue
@@ -386,14 +391,14 @@ def _present(room: Room, group: Group) -> list[tuple[Session, Member]]:
     ]
 
 
-def _not_told(session: Session, group: Group, assigned: frozenset[int]) -> frozenset[int]:
-    """Segments that a consumer is about to be told of, and was not before."""
+def _not_told(session: Session, group: Group, assigned: frozenset[Part]) -> frozenset[Part]:
+    """What a consumer is about to be told of, and was not before."""
     if not _is_news(session, group, assigned):
         return frozenset()
     return assigned if session.told is None else assigned - session.told[1]
 
 
-def _is_news(session: Session, group: Group, assigned: frozenset[int]) -> bool:
+def _is_news(session: Session, group: Group, assigned: frozenset[Part]) -> bool:
     return session.told is None or (session.told[1] != assigned and session.told[0] < group.version)
 
 

@@ -80,7 +80,7 @@ class TopicReaders:
             return True
         consumers = (found[1].get("status") or {}).get("consumers", ())
         return is_seeking(self._cache, self._topic, subscription) and not any(
-            one.get("assignments") or one.get("releasing") for one in consumers
+            one.get(what) for one in consumers for what in ("assignments", "releasing", "releasingBuckets")
         )
 
 

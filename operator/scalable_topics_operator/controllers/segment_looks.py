@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from scalable_topics.layout import SegmentLayout, TopicName
+from scalable_topics.layout import Part, SegmentLayout, TopicName
 from scalable_topics_operator.assignment.barrier import readable_segments
 from scalable_topics_operator.assignment.group import Group
 from scalable_topics_operator.backends.classic.names import segment_topic
@@ -32,9 +32,9 @@ class SegmentLooks:
         self._layout = layout
         self._found: dict[int, SegmentLook | None] = {}
 
-    async def may_serve(self, segments: frozenset[int], subscription: str, consumer: str) -> bool:
-        """Whether a consumer of that name is attached to one of the segments, as far as brokers can be asked."""
-        known = segments & self._layout.segments.keys()
+    async def may_serve(self, parts: Iterable[Part], subscription: str, consumer: str) -> bool:
+        """Whether a consumer of that name is attached to any of the parts' segments, as far as brokers can be asked."""
+        known = {part.segment_id for part in parts} & self._layout.segments.keys()
         try:
             looks = await concurrently(self._look(segment) for segment in known)
         except BackendError:

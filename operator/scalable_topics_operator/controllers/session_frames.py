@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from scalable_topics.layout import Segment, SegmentLayout, TopicName
+from scalable_topics.layout import Part, Segment, SegmentLayout, TopicName
 from scalable_topics_operator.assignment.group import Version
 from scalable_topics_operator.backends.classic.names import segment_topic
 from scalable_topics_operator.operations.protocols import Position
@@ -31,7 +31,7 @@ def assignment_frame(
     topic: TopicName,
     layout: SegmentLayout,
     version: Version,
-    segments: Iterable[int],
+    parts: Iterable[Part],
     starts: Mapping[int, Position | None] | None = None,
 ) -> dict[str, Any]:
     """Everything a consumer may be attached to.
@@ -40,24 +40,28 @@ def assignment_frame(
         topic: the scalable topic.
         layout: of it.
         version: of the assignment.
-        segments: their ids, all in the layout.
+        parts: these, of segments in the layout.
         starts: up to where segments are acknowledged, as checkpoint consumers are told (R22).
     """
     known = starts or {}
+    buckets: dict[int, list[int]] = {}
+    for part in sorted(parts):
+        buckets.setdefault(part.segment_id, []).extend([] if part.is_whole else [part.bucket])
     return {
         "type": "assignment",
         "version": {"term": version.term, "epoch": version.epoch, "counter": version.counter},
-        "segments": [_segment(topic, layout.segment(one), known.get(one)) for one in sorted(segments)],
+        "segments": [_segment(topic, layout.segment(one), some, known.get(one)) for one, some in buckets.items()],
     }
 
 
-def _segment(topic: TopicName, segment: Segment, start: Position | None) -> dict[str, Any]:
+def _segment(topic: TopicName, segment: Segment, buckets: list[int], start: Position | None) -> dict[str, Any]:
     data: dict[str, Any] = {
         "id": segment.segment_id,
         "range": segment.hash_range.descriptor,
         "topic": segment_topic(topic, segment),
         "state": segment.state.value,
-        "buckets": [],
+        "buckets": buckets,
+        "bucketCount": segment.buckets,
     }
     if segment.sealed_position is not None:
         data["end"] = segment.sealed_position

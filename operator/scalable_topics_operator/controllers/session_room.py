@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from scalable_topics.layout import Part
 from scalable_topics_operator.assignment.group import Group, Version
 
 Frame = Mapping[str, Any]
@@ -37,7 +38,8 @@ class Registration:
         resume: this incarnation was registered before.
         kind: `Stream` or `Checkpoint`.
         latest: a new subscription starts at the latest message.
-        holds: ids of the segments it is attached to.
+        holds: what it is attached to.
+        shares: it can read some entry buckets of a segment.
     """
 
     name: str
@@ -45,7 +47,8 @@ class Registration:
     resume: bool = False
     kind: str = "Stream"
     latest: bool = False
-    holds: frozenset[int] = frozenset()
+    holds: frozenset[Part] = frozenset()
+    shares: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +65,7 @@ class Session:
 
     registration: Registration
     outlet: Outlet
-    told: tuple[Version, frozenset[int]] | None = None
+    told: tuple[Version, frozenset[Part]] | None = None
     is_registered: bool = False
     taken_at: float | None = None
 
@@ -119,7 +122,11 @@ class Room:
         # Though it may be gone again before anybody looks: its grace begins anew then.
         self.away.pop(name, None)
         session = self.sessions[name] = Session(registration, outlet)
-        self.said.append(lambda group: group.join(name, registration.incarnation, registration.holds, now))
+        self.said.append(
+            lambda group: group.join(
+                name, registration.incarnation, registration.holds, now, shares=registration.shares
+            )
+        )
         self.look_soon()
         return session
 
@@ -127,9 +134,9 @@ class Room:
         """Whether a session counts still."""
         return self.sessions.get(session.registration.name) is session
 
-    def released(self, session: Session, segments: Iterable[int]) -> None:
-        """A consumer has detached from segments."""
-        gone, one = frozenset(segments), session.registration
+    def released(self, session: Session, parts: Iterable[Part]) -> None:
+        """A consumer has detached from something."""
+        gone, one = frozenset(parts), session.registration
         self.said.append(lambda group: group.release(one.name, one.incarnation, gone))
 
     def left(self, session: Session) -> None:

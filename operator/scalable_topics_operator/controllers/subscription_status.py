@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from scalable_topics.layout import SegmentLayout
+from scalable_topics.layout import Part, SegmentLayout, whole_of
 from scalable_topics_operator.assignment.group import Group, Member, Version
+from scalable_topics_operator.assignment.parts_json import from_parts_json, to_buckets_json, to_parts_json
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
 from scalable_topics_operator.controllers.topic_backend import is_native
@@ -89,8 +90,10 @@ def read_group(status: Mapping[str, Any]) -> Group:
             entry["name"],
             entry["incarnation"],
             entry["registeredAt"],
-            frozenset(int(one["segment"]) for one in entry.get("assignments", ())),
-            frozenset(int(one) for one in entry.get("releasing", ())),
+            from_parts_json(entry.get("assignments", ())),
+            frozenset(Part(int(one)) for one in entry.get("releasing", ()))
+            | from_parts_json(entry.get("releasingBuckets", ())),
+            bool(entry.get("sharesSegments", False)),
         )
         for entry in status.get("consumers", ())
     )
@@ -142,8 +145,14 @@ def _member_json(member: Member) -> dict[str, Any]:
         "incarnation": member.incarnation,
         "registeredAt": member.registered_at,
     }
+    if member.shares:
+        data["sharesSegments"] = True
     if member.assigned:
-        data["assignments"] = [{"segment": segment} for segment in sorted(member.assigned)]
-    if member.releasing:
-        data["releasing"] = sorted(member.releasing)
+        data["assignments"] = to_parts_json(member.assigned)
+    for name, value in (
+        ("releasing", list(whole_of(member.releasing))),
+        ("releasingBuckets", to_buckets_json(member.releasing)),
+    ):
+        if value:
+            data[name] = value
     return data

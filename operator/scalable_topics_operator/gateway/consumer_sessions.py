@@ -14,7 +14,7 @@ from aiohttp import WSMsgType, web
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from scalable_topics.layout import TopicName
+from scalable_topics.layout import MAX_BUCKETS, Part, TopicName
 from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.consumer_sessions import (
@@ -53,6 +53,16 @@ class _Frame(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, frozen=True, extra="ignore")
 
 
+class SegmentBuckets(_Frame):
+    """Entry buckets of one segment."""
+
+    segment: Annotated[int, Field(ge=0, le=2**53)]
+    buckets: Annotated[frozenset[Annotated[int, Field(ge=0, lt=MAX_BUCKETS)]], Field(max_length=MAX_BUCKETS)]
+
+
+SegmentsBuckets = Annotated[tuple[SegmentBuckets, ...], Field(max_length=1024)]
+
+
 class Register(_Frame):
     """The first frame."""
 
@@ -62,14 +72,27 @@ class Register(_Frame):
     resume: bool = False
     kind: Literal["Stream", "Checkpoint"] = "Stream"
     initial_position: Literal["Earliest", "Latest"] = "Earliest"
+    shares_segments: bool = False
     holds: SegmentIds = frozenset()
+    holds_buckets: SegmentsBuckets = ()
+
+    @property
+    def parts(self) -> frozenset[Part]:
+        """What it is attached to."""
+        return _parts(self.holds, self.holds_buckets)
 
 
 class Segments(_Frame):
-    """What became of segments."""
+    """What became of segments and of entry buckets."""
 
     type: Literal["released", "drained"]
-    segments: SegmentIds
+    segments: SegmentIds = frozenset()
+    buckets: SegmentsBuckets = ()
+
+    @property
+    def parts(self) -> frozenset[Part]:
+        """All of them."""
+        return _parts(self.segments, self.buckets)
 
 
 class Leave(_Frame):
@@ -296,9 +319,9 @@ async def _listen(socket: _Socket, member: Membership) -> None:
             case Leave():
                 member.leave()
             case Segments(type="released"):
-                member.released(said.segments)
+                member.released(said.parts)
             case Segments():
-                member.drained(said.segments)
+                member.drained(said.parts)
 
 
 def _registration(frame: Mapping[str, Any]) -> Registration:
@@ -310,8 +333,14 @@ def _registration(frame: Mapping[str, Any]) -> Registration:
         resume=said.resume,
         kind=said.kind,
         latest=said.initial_position == "Latest",
-        holds=said.holds,
+        holds=said.parts,
+        shares=said.shares_segments,
     )
+
+
+def _parts(segments: Iterable[int], buckets: Iterable[SegmentBuckets]) -> frozenset[Part]:
+    shared = frozenset(Part(one.segment, bucket) for one in buckets for bucket in one.buckets)
+    return shared.union(Part(segment) for segment in segments)
 
 
 def _first(error: ValidationError) -> str:

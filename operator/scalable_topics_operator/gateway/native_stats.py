@@ -48,6 +48,7 @@ def assignment(found: Mapping[str, Any]) -> dict[str, Any]:
                 "registeredAt": str(one.get("connectedSince") or ""),
                 "segments": [{"segment": int(segment), "buckets": []} for segment in one.get("segmentIds") or ()],
                 "releasing": [],
+                "releasingBuckets": [],
             }
             for one in found.get("consumers") or ()
         ],

@@ -72,6 +72,7 @@ RECORD: Schema = fields(
     },
     {"autoScalePolicy": POLICY, "routing": {"type": "string", "enum": ["Modulo"]}},
 )
+_PART: Schema = fields({"segment": WHOLE, "buckets": listed(WHOLE)})
 _ASSIGNMENT: Schema = fields(
     {
         "version": _nullable(fields({"term": WHOLE, "epoch": WHOLE, "counter": WHOLE})),
@@ -81,8 +82,9 @@ _ASSIGNMENT: Schema = fields(
                 {
                     "name": TEXT,
                     "registeredAt": TEXT,
-                    "segments": listed(fields({"segment": WHOLE, "buckets": listed(WHOLE)})),
+                    "segments": listed(_PART),
                     "releasing": listed(WHOLE),
+                    "releasingBuckets": listed(_PART),
                 }
             )
         ),

@@ -304,6 +304,10 @@ def _assignment(status: Mapping[str, Any]) -> dict[str, Any]:
                     for part in one.get("assignments", ())
                 ],
                 "releasing": list(one.get("releasing", ())),
+                "releasingBuckets": [
+                    {"segment": part["segment"], "buckets": list(part["buckets"])}
+                    for part in one.get("releasingBuckets", ())
+                ],
             }
             for one in status.get("consumers", ())
         ],

@@ -13,7 +13,7 @@ import pytest
 
 from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics.admin import AdminClient, AdminError, ConflictError, NotFoundError
-from scalable_topics.sdk import Checkpoint, CheckpointConsumer, Client, GatewayOptions
+from scalable_topics.sdk import Checkpoint, CheckpointConsumer, Client, GatewayOptions, Part
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, SUBSCRIPTIONS
 from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
@@ -106,7 +106,7 @@ async def test_R22_back_to_a_checkpoint_before_splits_and_merges(shop: Shop) -> 
         await shop.send(40)
         assert await _receive(consumer, 40) == list(range(40))
         kept = Checkpoint.deserialize(consumer.checkpoint().serialize())
-        assert set(kept.positions) == {0, 1}
+        assert set(kept.positions) == {Part(0), Part(1)}
         await shop.send(40)
         await shop.operate("Split", segment=0)
         await shop.send(40)
@@ -129,7 +129,7 @@ async def test_R22_a_checkpoint_tells_of_segments_of_which_nothing_has_come(shop
     async with await shop.consumer("two") as consumer:
         assert await _is_quiet(consumer)
         kept = consumer.checkpoint()
-        assert set(kept.positions) == {0, 1}
+        assert set(kept.positions) == {Part(0), Part(1)}
         await shop.send(30)
         assert await _receive(consumer, 30) == list(range(30, 60))
         await shop.restore(kept)
@@ -162,12 +162,12 @@ async def test_R22_what_cannot_be_gone_back_to_is_said_and_nothing_has_moved(sho
         await shop.send(20)
         await _receive(consumer, 20)
         kept = consumer.checkpoint()
-        elsewhere = Checkpoint(kept.topic, kept.group, {7: kept.positions[0]})
+        elsewhere = Checkpoint(kept.topic, kept.group, {Part(7): kept.positions[Part(0)]})
         with pytest.raises(NotFoundError, match="no segment 7 in the layout"):
             await shop.admin.restore(elsewhere)
-        ahead = kept.positions[0]._replace(entry_id=10_000)
+        ahead = kept.positions[Part(0)]._replace(entry_id=10_000)
         with pytest.raises(AdminError, match="of another topic"):
-            await shop.admin.restore(Checkpoint(kept.topic, kept.group, {0: ahead}))
+            await shop.admin.restore(Checkpoint(kept.topic, kept.group, {Part(0): ahead}))
         assert await _is_quiet(consumer)
     operations = await world.kube.list_all(SEGMENT_OPERATIONS, world.namespace)
     assert [phase(one) for one in operations] == ["Failed", "Failed"]

@@ -158,7 +158,7 @@ async def test_R22_a_checkpoint_group_goes_on_from_what_it_committed(two: Replic
             await producer.send(str(number).encode(), key=f"key-{number % 20}")
         got = [await first.receive(30) for _ in range(40)]
         kept = Checkpoint.deserialize(first.checkpoint().serialize())
-        assert set(kept.positions) == {message.segment_id for message in got}
+        assert set(kept.positions) == {message.part for message in got}
         await first.commit(kept)
         rest = [await first.receive(30) for _ in range(20)]
         await first.close()

@@ -19,6 +19,7 @@ from scalable_topics.sdk import (
     ClosedError,
     ConnectError,
     GatewayOptions,
+    Part,
     SessionRefusedError,
     StreamConsumer,
     StreamMessage,
@@ -330,7 +331,7 @@ async def test_R22_a_checkpoint_covers_what_is_about_to_be_given_back(
     ) as first:
         messages = [await first.receive(TIMEOUT_SECONDS) for _ in range(40)]
         places = first.checkpoint().positions
-        assert set(places) == {each.segment_id for each in messages} == {0, 1}
+        assert set(places) == {each.part for each in messages} == {Part(0), Part(1)}
         async with await client.checkpoint_consumer(str(leader.topic), "g", consumer_name="b") as second:
             await until_segments(first, lambda ids: len(ids) == 1, "one is given back")
             (kept,) = first.segment_ids
@@ -340,16 +341,16 @@ async def test_R22_a_checkpoint_covers_what_is_about_to_be_given_back(
             async with asyncio.timeout(10):
                 await until_segments(second, lambda ids: ids == (1 - kept,), "the other has it")
             await nothing_comes(second)
-            await eventually_positions(first, {kept})
+            await eventually_positions(first, {Part(kept)})
 
 
-async def eventually_positions(consumer: CheckpointConsumer, wanted: set[int]) -> None:
-    """Wait until a checkpoint names these segments."""
+async def eventually_positions(consumer: CheckpointConsumer, wanted: set[Part]) -> None:
+    """Wait until a checkpoint names these parts."""
 
-    async def segment_ids() -> set[int]:
+    async def parts() -> set[Part]:
         return set(consumer.checkpoint().positions)
 
-    await eventually(segment_ids, lambda found: found == wanted, what=f"a checkpoint names segments {wanted}")
+    await eventually(parts, lambda found: found == wanted, what=f"a checkpoint names {wanted}")
 
 
 async def test_what_is_not_acknowledged_in_time_goes_to_the_next_owner(

@@ -25,7 +25,7 @@ from scalable_topics.admin import (
     Subscription,
     SubscriptionType,
 )
-from scalable_topics.layout import SegmentLayout, TopicName, to_pip468
+from scalable_topics.layout import Part, SegmentLayout, TopicName, to_pip468
 from scalable_topics.sdk.checkpoint import Checkpoint, SegmentPosition
 from tests.unit.admin.gateway_in_test import Reply
 
@@ -77,11 +77,16 @@ BILLING_VALUE = Subscription(
         (AssignedConsumer("one", "2026-01-01T00:00:00Z", (AssignedSegment(1, (0, 2)),), (2,)),),
     ),
 )
-CHECKPOINT = Checkpoint(TOPIC, "billing", {3: SegmentPosition(7, 9, 2), 1: SegmentPosition(5, -1)})
+CHECKPOINT = Checkpoint(
+    TOPIC,
+    "billing",
+    {Part(3): SegmentPosition(7, 9, 2), Part(1): SegmentPosition(5, -1), Part(3, 1): SegmentPosition(8, 0)},
+)
 CHECKPOINT_JSON = {
     "positions": [
         {"segment": 1, "ledgerId": 5, "entryId": -1, "batchIndex": -1},
         {"segment": 3, "ledgerId": 7, "entryId": 9, "batchIndex": 2},
+        {"segment": 3, "bucket": 1, "ledgerId": 8, "entryId": 0, "batchIndex": -1},
     ]
 }
 _RATES = {"msgRateIn": 1.5, "byteRateIn": 10, "msgRateOut": 0, "byteRateOut": 0}

@@ -8,18 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalable_topics.sdk import Checkpoint, ClientError, SegmentPosition
+from scalable_topics.sdk import WHOLE, Checkpoint, ClientError, Part, SegmentPosition
 
 _NUMBERS = st.integers(-1, 2**62)
-_POSITIONS = st.dictionaries(st.integers(0, 2**53), st.builds(SegmentPosition, _NUMBERS, _NUMBERS, _NUMBERS))
+_PARTS = st.builds(Part, st.integers(0, 2**53), st.integers(WHOLE, 1023))
+_POSITIONS = st.dictionaries(_PARTS, st.builds(SegmentPosition, _NUMBERS, _NUMBERS, _NUMBERS))
 
 
 def _checkpoint(**positions: SegmentPosition) -> Checkpoint:
-    return Checkpoint("topic://t/n/x", "g", {int(name[1:]): position for name, position in positions.items()})
+    return Checkpoint("topic://t/n/x", "g", {_part(name): position for name, position in positions.items()})
+
+
+def _part(name: str) -> Part:
+    segment_id, _, bucket = name[1:].partition("b")
+    return Part(int(segment_id), int(bucket or WHOLE))
 
 
 @given(_POSITIONS)
-def test_what_is_serialized_is_read(positions: dict[int, SegmentPosition]) -> None:
+def test_what_is_serialized_is_read(positions: dict[Part, SegmentPosition]) -> None:
     checkpoint = Checkpoint("topic://t/n/x", "g", positions)
     assert Checkpoint.deserialize(checkpoint.serialize()) == checkpoint
 
@@ -30,6 +36,18 @@ def test_those_of_several_consumers_are_put_together() -> None:
     wanted = _checkpoint(s1=SegmentPosition(1, 5), s2=SegmentPosition(2, 0, 7), s3=SegmentPosition(3, 1))
     assert one.merged(another) == another.merged(one) == wanted
     assert one.merged() == one
+
+
+def test_buckets_are_put_together_each_by_itself() -> None:
+    one = _checkpoint(s1b0=SegmentPosition(1, 5), s1b1=SegmentPosition(1, 3))
+    another = _checkpoint(s1b1=SegmentPosition(1, 4), s1=SegmentPosition(1, 2))
+    wanted = _checkpoint(s1=SegmentPosition(1, 2), s1b0=SegmentPosition(1, 5), s1b1=SegmentPosition(1, 4))
+    assert one.merged(another) == another.merged(one) == wanted
+
+
+def test_one_of_an_earlier_release_is_read() -> None:
+    data = b'{"version":1,"topic":"topic://t/n/x","group":"g","positions":{"1":[1,5,-1]}}'
+    assert Checkpoint.deserialize(data) == _checkpoint(s1=SegmentPosition(1, 5))
 
 
 def test_those_of_another_group_are_not() -> None:
@@ -48,6 +66,8 @@ def test_those_of_another_group_are_not() -> None:
         b'{"version": 1, "topic": "t", "group": "g", "positions": {"a": [1, 2]}}',
         b'{"version": 1, "topic": "t", "group": "g", "positions": {"1": 7}}',
         b'{"version": 1, "topic": "t", "group": "g", "positions": {"1": [1, 2, 3, 4]}}',
+        b'{"version": 2, "topic": "t", "group": "g", "positions": {"1": [1, 2]}}',
+        b'{"version": 2, "topic": "t", "group": "g", "positions": {}, "buckets": {"1": [1, 2]}}',
         b"\xff",
     ],
 )
@@ -57,6 +77,6 @@ def test_what_is_no_checkpoint_is_refused(data: bytes) -> None:
 
 
 def test_one_of_a_later_release_says_so() -> None:
-    data = json.loads(_checkpoint().serialize()) | {"version": 2}
+    data = json.loads(_checkpoint().serialize()) | {"version": 3}
     with pytest.raises(ClientError, match="later release"):
         Checkpoint.deserialize(json.dumps(data).encode())

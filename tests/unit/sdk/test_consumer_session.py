@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scalable_topics.layout import TopicName
+from scalable_topics.layout import Part, TopicName
 from scalable_topics.sdk.consumer_session import ConsumerSession
 from scalable_topics.sdk.errors import (
     ClientError,
@@ -32,42 +31,46 @@ class Holder:
 
     def __init__(self) -> None:
         self.session: ConsumerSession | None = None
-        self.held: dict[int, AssignedSegment] = {}
-        self.given_back: dict[int, float] = {}
-        self.dropped: set[int] = set()
-        self.not_served: set[int] = set()
+        self.held: dict[Part, AssignedSegment] = {}
+        self.given_back: dict[Part, float] = {}
+        self.dropped: set[Part] = set()
+        self.not_served: set[Part] = set()
         self.changed = asyncio.Event()
 
     def attach(self, segments: tuple[AssignedSegment, ...]) -> None:
-        self.held |= {segment.segment_id: segment for segment in segments}
+        self.held |= {segment.part: segment for segment in segments}
         self.changed.set()
 
     def update(self, segment: AssignedSegment) -> None:
-        self.held[segment.segment_id] = segment
+        self.held[segment.part] = segment
         self.changed.set()
 
-    def give_back(self, segment_id: int, within_seconds: float) -> None:
-        self.given_back[segment_id] = within_seconds
+    def give_back(self, part: Part, within_seconds: float) -> None:
+        self.given_back[part] = within_seconds
         self.changed.set()
 
-    def drop(self, segment_id: int) -> None:
-        self.dropped.add(segment_id)
+    def drop(self, part: Part) -> None:
+        self.dropped.add(part)
         self.changed.set()
-        asyncio.get_running_loop().call_soon(self.detach, segment_id)
+        asyncio.get_running_loop().call_soon(self.detach, part)
 
-    def unserved(self) -> Collection[int]:
+    def unserved(self) -> Collection[Part]:
         return self.not_served & set(self.held)
 
-    def detach(self, segment_id: int) -> None:
-        del self.held[segment_id]
+    def detach(self, part: Part) -> None:
+        del self.held[part]
         assert self.session is not None
-        self.session.detached(segment_id)
+        self.session.detached(part)
         self.changed.set()
 
     async def until_held(self, ids: set[int]) -> None:
         """Wait until it is attached to these and to nothing else."""
+        await self.until_parts({Part(each) for each in ids})
+
+    async def until_parts(self, parts: set[Part]) -> None:
+        """Wait until it is attached to these and to nothing else."""
         async with asyncio.timeout(WITHIN_SECONDS):
-            while set(self.held) != ids:
+            while set(self.held) != parts:
                 self.changed.clear()
                 await self.changed.wait()
 
@@ -140,7 +143,9 @@ async def test_it_registers_and_follows_its_assignments(server: SessionServer) -
         "resume": False,
         "kind": "Checkpoint",
         "initialPosition": "Earliest",
+        "sharesSegments": True,
         "holds": [],
+        "holdsBuckets": [],
     }
     assert (session.subscription, session.authorization) == ("billing", "Bearer s3cret")
     assert session.query == {"connection": "team-a/pulsar"}
@@ -149,16 +154,16 @@ async def test_it_registers_and_follows_its_assignments(server: SessionServer) -
     await session.send({"type": "of a later release"})
     await session.assign((1, 0, 1), [segment(0, later="field"), segment(1, state="Sealed", end="7:41")])
     await consumer.holder.until_held({0, 1})
-    assert consumer.holder.held[1].end == (7, 41)
+    assert consumer.holder.held[Part(1)].end == (7, 41)
     await session.assign((1, 0, 2), [segment(1, state="Sealed", end="7:41")])
     async with asyncio.timeout(WITHIN_SECONDS):
-        while 0 not in consumer.holder.given_back:
+        while Part(0) not in consumer.holder.given_back:
             await asyncio.sleep(0)
-    assert consumer.holder.given_back[0] < 10
-    consumer.holder.detach(0)
-    assert await session.next() == {"type": "released", "segments": [0]}
-    consumer.session.drained(1)
-    assert await session.next() == {"type": "drained", "segments": [1]}
+    assert consumer.holder.given_back[Part(0)] < 10
+    consumer.holder.detach(Part(0))
+    assert await session.next() == {"type": "released", "segments": [0], "buckets": []}
+    consumer.session.drained(Part(1))
+    assert await session.next() == {"type": "drained", "segments": [1], "buckets": []}
     await asyncio.gather(consumer.close(), answer_leave(session))
     assert consumer.errors == []
 
@@ -180,14 +185,14 @@ async def test_R7_A5_25687_a_broken_session_comes_back_with_what_is_held(server:
     again = await server.next_session()
     register = await again.next()
     assert (register["resume"], register["holds"]) == (True, [0, 1])
-    assert set(consumer.holder.held) == {0, 1}, "it goes on reading meanwhile"
+    assert set(consumer.holder.held) == {Part(0), Part(1)}, "it goes on reading meanwhile"
     await again.registered()
     await again.assign((1, 0, 0), [])
     await again.assign((2, 0, 0), [segment(1)])
     async with asyncio.timeout(WITHIN_SECONDS):
         while not consumer.holder.given_back:
             await asyncio.sleep(0)
-    assert set(consumer.holder.given_back) == {0}, "the assignment that was overtaken changes nothing"
+    assert set(consumer.holder.given_back) == {Part(0)}, "the assignment that was overtaken changes nothing"
     assert server.refusals == []
     assert consumer.errors == []
     await asyncio.gather(consumer.close(), answer_leave(again))
@@ -331,17 +336,38 @@ async def test_a_missing_token_is_said_at_once(server: SessionServer, tmp_path: 
     await consumer.close()
 
 
-async def test_shared_segments_are_refused_with_a_word(server: SessionServer, caplog: pytest.LogCaptureFixture) -> None:
-    """Until entry buckets come (hazard A4-26208e)."""
+async def test_entry_buckets_are_held_each_by_itself(server: SessionServer) -> None:
+    """And what has a bucket in common with them is attached to once they are detached from."""
     consumer = Consumer(server.url)
     session = await consumer.register(server)
-    with caplog.at_level(logging.ERROR):
-        for counter in (1, 2):
-            await session.assign((1, 0, counter), [segment(0, buckets=[1]), segment(counter)])
-            await consumer.holder.until_held({1} if counter == 1 else {1, 2})
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
-    assert "share segment 0" in caplog.text
+    await session.assign((1, 0, 1), [segment(0, buckets=[1, 3], bucketCount=4), segment(2)])
+    await consumer.holder.until_parts({Part(0, 1), Part(0, 3), Part(2)})
+    await session.assign((1, 0, 2), [segment(0, bucketCount=4), segment(2)])
+    async with asyncio.timeout(WITHIN_SECONDS):
+        while set(consumer.holder.given_back) != {Part(0, 1), Part(0, 3)}:
+            await asyncio.sleep(0)
+    consumer.holder.detach(Part(0, 3))
+    assert await session.next() == {
+        "type": "released",
+        "segments": [],
+        "buckets": [{"segment": 0, "buckets": [3]}],
+    }
+    assert set(consumer.holder.held) == {Part(0, 1), Part(2)}
+    consumer.holder.detach(Part(0, 1))
+    await consumer.holder.until_held({0, 2})
     await asyncio.gather(consumer.close(), answer_leave(session))
+
+
+async def test_buckets_that_a_segment_does_not_have_are_refused(server: SessionServer) -> None:
+    """It registers again rather than read what others read (hazard A4-26208e)."""
+    consumer = Consumer(server.url)
+    session = await consumer.register(server)
+    await session.assign((1, 0, 1), [segment(0, buckets=[4], bucketCount=4), segment(1)])
+    again = await server.next_session()
+    assert (await again.next())["holdsBuckets"] == []
+    assert consumer.holder.held == {}
+    await again.registered()
+    await asyncio.gather(consumer.close(), answer_leave(again))
 
 
 async def test_R7_without_a_session_it_detaches_by_its_own_clock(server: SessionServer) -> None:
@@ -353,7 +379,7 @@ async def test_R7_without_a_session_it_detaches_by_its_own_clock(server: Session
     await session.assign((1, 0, 1), [segment(0), segment(1)])
     await consumer.holder.until_held({0, 1})
     server.refusals = [(503, "no leader is known")] * 99
-    consumer.holder.not_served = {0}
+    consumer.holder.not_served = {Part(0)}
     session.cut()
     await consumer.holder.until_held({1})
     server.refusals = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scalable_topics.layout import Part
 from scalable_topics.sdk.drain_watch import DrainWatch, Finding
 
 
@@ -9,7 +10,7 @@ def look(
     watch: DrainWatch, now: float, arrived: int = 5, *, is_settled: bool = True, is_at_end: bool = False
 ) -> Finding:
     """Look at segment 0."""
-    return watch.look(0, arrived=arrived, is_settled=is_settled, is_at_end=is_at_end, now=now)
+    return watch.look(Part(0), arrived=arrived, is_settled=is_settled, is_at_end=is_at_end, now=now)
 
 
 def test_the_last_entry_is_the_end() -> None:
@@ -52,5 +53,5 @@ def test_doubts_stay_seldom_when_the_broker_delivers_again_what_it_lost() -> Non
 def test_a_segment_that_comes_back_begins_anew() -> None:
     watch = DrainWatch()
     look(watch, 0.0, is_at_end=True)
-    watch.forget(0)
+    watch.forget(Part(0))
     assert look(watch, 0.1, is_at_end=True) is Finding.DRAINED

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scalable_topics.layout import HashRange, SegmentState
+from scalable_topics.layout import HashRange, Part, SegmentState
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.held_segments import HeldSegment, HeldSegments
@@ -40,7 +40,7 @@ class Reader:
         connection: Any = pulsar
         arrivals: Arrivals[Received] = Arrivals(asyncio.get_running_loop(), lambda: None)
         consumer = SegmentConsumer(
-            segment.segment_id,
+            segment.part,
             pulsar.subscribe,
             prefetch=prefetch,
             is_cumulative=True,
@@ -61,8 +61,8 @@ class Reader:
     def detaching(self, consumer: SegmentConsumer) -> None:
         self.events.append(f"detaching {consumer.segment_id}")
 
-    def detached(self, segment_id: int) -> None:
-        self.events.append(f"detached {segment_id}")
+    def detached(self, part: Part) -> None:
+        self.events.append(f"detached {part.segment_id}")
         self.gone.set()
 
     def changed(self) -> None:
@@ -82,9 +82,9 @@ async def holding(*ids: int, handover_seconds: float = 0.0, budget: int = 100) -
 
 async def test_what_is_settled_is_given_back_at_once() -> None:
     held, reader = await holding(1, 2, handover_seconds=TIMEOUT_SECONDS)
-    held.give_back(1, TIMEOUT_SECONDS)
+    held.give_back(Part(1), TIMEOUT_SECONDS)
     assert held.ids == (2,)
-    assert held.find(1) is None
+    assert held.find(Part(1)) is None
     await asyncio.wait_for(held.close(), TIMEOUT_SECONDS / 2)
     assert reader.events == ["changed", "changed", "detaching 1", "detached 1"]
     assert reader.pulsars[1].attached.closed == 1
@@ -93,9 +93,9 @@ async def test_what_is_settled_is_given_back_at_once() -> None:
 async def test_giving_back_waits_for_acknowledgements_and_for_their_way() -> None:
     held, reader = await holding(1, handover_seconds=TIMEOUT_SECONDS)
     reader.unsettled = {1}
-    found = held.find(1)
+    found = held.find(Part(1))
     assert found is not None
-    held.give_back(1, TIMEOUT_SECONDS)
+    held.give_back(Part(1), TIMEOUT_SECONDS)
     reader.pulsars[1].attached.connected = False
     found.consumer.acknowledge("last")
     held.acknowledged(found.consumer)
@@ -114,17 +114,17 @@ async def test_giving_back_waits_for_acknowledgements_and_for_their_way() -> Non
 async def test_R21_giving_back_takes_no_longer_than_it_may(handover_seconds: float, within_seconds: float) -> None:
     held, reader = await holding(1, handover_seconds=handover_seconds)
     reader.unsettled = {1}
-    held.give_back(1, within_seconds)
+    held.give_back(Part(1), within_seconds)
     await asyncio.wait_for(reader.gone.wait(), TIMEOUT_SECONDS)
 
 
 async def test_dropping_waits_for_nobody_even_while_giving_back() -> None:
     held, reader = await holding(1, 2, handover_seconds=20.0)
     reader.unsettled = {1, 2}
-    held.give_back(1, 20.0)
-    held.drop(1)
-    held.drop(2)
-    held.drop(2)
+    held.give_back(Part(1), 20.0)
+    held.drop(Part(1))
+    held.drop(Part(2))
+    held.drop(Part(2))
     await asyncio.wait_for(held.close(), TIMEOUT_SECONDS)
     assert sorted(reader.events[3:]) == ["detached 1", "detached 2", "detaching 1", "detaching 2"]
 
@@ -135,7 +135,7 @@ async def test_R24_the_budget_goes_round() -> None:
     held.attach((segment(3),))
     assert reader.prefetch[3] == 25
     for each in (1, 2, 3):
-        held.drop(each)
+        held.drop(Part(each))
     await held.close()
     held.attach((segment(1),))
     assert reader.prefetch[1] == 50

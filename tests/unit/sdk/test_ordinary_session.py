@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scalable_topics.layout import HashRange
+from scalable_topics.layout import HashRange, Part
 from scalable_topics.sdk import ClientError
 from scalable_topics.sdk.layout_message import FollowedSegment, LayoutMessage, Routing
 from scalable_topics.sdk.ordinary_session import OrdinarySession
@@ -70,11 +70,11 @@ class World:
     async def first_attempts(self) -> None:
         self.calls.append("first attempts")
 
-    def give_back(self, segment_id: int, within_seconds: float) -> None:
-        self.given_back.append(segment_id)
+    def give_back(self, part: Part, within_seconds: float) -> None:
+        self.given_back.append(part.segment_id)
 
-    def drop(self, segment_id: int) -> None:
-        self.dropped.append(segment_id)
+    def drop(self, part: Part) -> None:
+        self.dropped.append(part.segment_id)
 
     # The leader's session
 
@@ -84,11 +84,11 @@ class World:
     def join(self, _: object) -> None:
         self.calls.append("join")
 
-    def detached(self, segment_id: int) -> None:
-        self.calls.append(f"detached {segment_id}")
+    def detached(self, part: Part) -> None:
+        self.calls.append(f"detached {part.segment_id}")
 
-    def drained(self, segment_id: int) -> None:
-        self.calls.append(f"drained {segment_id}")
+    def drained(self, part: Part) -> None:
+        self.calls.append(f"drained {part.segment_id}")
 
     def leave(self) -> None:
         self.calls.append("leave")
@@ -118,13 +118,13 @@ async def test_it_registers_once_it_holds_nothing_any_more() -> None:
     world.publish(MIGRATED)
     world.publish(ordinary(3, 1))
     assert sorted(world.given_back) == [0, 1]
-    world.session.detached(1)
-    world.session.drained(1)
+    world.session.detached(Part(1))
+    world.session.drained(Part(1))
     assert "join" not in world.calls
-    world.session.detached(0)
+    world.session.detached(Part(0))
     assert world.session.is_registered
-    world.session.detached(9)
-    world.session.drained(9)
+    world.session.detached(Part(9))
+    world.session.drained(Part(9))
     world.session.leave()
     await world.session.close()
     assert world.calls == ["first attempts", "join", "detached 9", "drained 9", "leave", "close"]
@@ -137,7 +137,7 @@ async def test_who_leaves_while_giving_back_does_not_register() -> None:
     world.publish(MIGRATED)
     world.session.leave()
     assert world.dropped == [0]
-    world.session.detached(0)
+    world.session.detached(Part(0))
     await world.session.close()
     assert world.calls == ["first attempts"]
     assert world.listeners == []
@@ -148,7 +148,7 @@ async def test_without_a_gateway_it_fails_when_it_holds_nothing_any_more() -> No
     await world.begin()
     world.publish(MIGRATED)
     assert world.errors == []
-    world.session.detached(0)
+    world.session.detached(Part(0))
     assert [str(error) for error in world.errors] == ["no gateway"]
 
 

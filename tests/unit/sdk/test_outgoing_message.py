@@ -10,11 +10,12 @@ from typing import Any
 import pulsar
 import pytest
 
-from scalable_topics.layout import HashRange, key_hash
+from scalable_topics.layout import HashRange, key_hash, sticky_keys
 from scalable_topics.sdk import ClosedError, MessageId
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.layout_message import FollowedSegment
 from scalable_topics.sdk.outgoing_message import KEY_ENCODING_PROPERTY, ORDERING_KEY_PROPERTY, OutgoingMessage
+from scalable_topics.sdk.received_message import ReceivedMessage
 from scalable_topics.sdk.segment_lane import LaneKey, SegmentLane
 
 
@@ -75,6 +76,40 @@ async def test_R23_a_bytes_key_is_carried_as_text_and_hashed_by_brokers_as_bytes
 async def test_an_ordering_key_that_is_no_text_can_be_read_back() -> None:
     message = built(make(key="k", ordering_key=b"\xff"))
     assert message.properties() == {ORDERING_KEY_PROPERTY: "/w=="}
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"key": "k"}, {}),
+        ({}, {}),
+        ({"key": b"\xff"}, {KEY_ENCODING_PROPERTY: "base64", ORDERING_KEY_PROPERTY: "/w=="}),
+        ({"key": "k", "ordering_key": "o"}, {ORDERING_KEY_PROPERTY: "bw=="}),
+        ({"key": b"k", "ordering_key": b"o"}, {KEY_ENCODING_PROPERTY: "base64", ORDERING_KEY_PROPERTY: "bw=="}),
+    ],
+)
+async def test_messages_of_a_bucket_have_one_ordering_key(fields: dict[str, Any], wanted: dict[str, str]) -> None:
+    """Brokers of Pulsar 4 keep the order of equal keys only, and see one key of an entry (pip-486). What the
+    application gave as an ordering key is kept.
+    """
+    message = make(**fields)
+    segment = FollowedSegment(0, HashRange.full(), "topic", buckets=4)
+    message.lane = SegmentLane(LaneKey(0, 0), segment)
+    keys = sticky_keys(4)
+    assert keys is not None
+    found = built(message)
+    assert found.ordering_key() == keys.of(message.hash_value)
+    assert found.properties() == wanted
+    received = ReceivedMessage(found, 0)
+    assert received.ordering_key == (None if "ordering_key" not in fields else "o")
+    assert received.key == fields.get("key")
+
+
+async def test_an_ordering_key_of_the_application_is_not_taken_for_that_of_a_bucket() -> None:
+    found = built(make(key="k", ordering_key="\x1f7"))
+    assert found.ordering_key() == "\x1f7"
+    assert ReceivedMessage(found, 0).ordering_key == "\x1f7"
+    assert ReceivedMessage(found, 0).properties == {}
 
 
 async def test_properties_are_a_copy() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pulsar as pulsar_client
 import pytest
 
+from scalable_topics.layout import Part
 from scalable_topics.sdk.arrivals import Arrivals
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.segment_consumer import Received, SegmentConsumer
@@ -24,7 +25,7 @@ def make(pulsar: Pulsar, *, is_cumulative: bool = False) -> tuple[SegmentConsume
     threads = BlockingCalls()
     connection: Any = pulsar
     consumer = SegmentConsumer(
-        0,
+        Part(0),
         pulsar.subscribe,
         prefetch=2,
         is_cumulative=is_cumulative,
@@ -222,4 +223,48 @@ async def test_nobody_waits_for_the_first_attempt_of_a_consumer_that_is_closed()
     await asyncio.wait_for(waiting, TIMEOUT_SECONDS)
     proceed.set()
     await closing
+    threads.close()
+
+
+@pytest.mark.parametrize("busy", [pulsar_client.ConsumerBusy("busy"), pulsar_client.ConsumerAssignError("taken")])
+async def test_who_is_attached_is_about_to_leave(busy: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the segment, or to a bucket that shall be read: it tries again soon, however often that was in vain."""
+    pauses: list[float] = []
+
+    def shortened(least: float, most: float) -> float:
+        pauses.append(most)
+        return 0.0
+
+    monkeypatch.setattr("scalable_topics.sdk.segment_consumer.random.uniform", shortened)
+    outcomes: list[Exception | None] = [*[busy] * 8, None]
+
+    def attach(_: Callable[[Any, Any], None], __: Attached) -> None:
+        outcome = outcomes.pop(0)
+        if outcome is not None:
+            raise outcome
+
+    consumer, _, threads = make(Pulsar(attach))
+    consumer.keep_attaching()
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while not consumer.is_connected:
+            await asyncio.sleep(0)
+    assert len(pauses) == 8
+    assert max(pauses) == 1.0
+    await consumer.close()
+    threads.close()
+
+
+async def test_attaching_anew_repeats_no_single_acknowledgement() -> None:
+    """Others may have been lost, too: what the broker delivers again is acknowledged again, and nothing else."""
+    pulsar = Pulsar(lambda *_: None)
+    consumer, _, threads = make(pulsar)
+    await consumer.attach()
+    consumer.acknowledge(1)
+    consumer.attach_anew()
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while not pulsar.before or not consumer.is_connected:
+            await asyncio.sleep(0)
+    await consumer.acknowledgements_sent()
+    await consumer.close()
+    assert pulsar.attached.acknowledged == []
     threads.close()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalable_topics.layout import HashRange, SegmentState
+from scalable_topics.layout import WHOLE, HashRange, Part, SegmentState
 from scalable_topics.sdk.session_frames import (
     AssignedSegment,
     Assignment,
@@ -44,6 +45,21 @@ def assignment(counter: int, ids: Iterable[int], **fields: object) -> Assignment
     return Assignment(AssignmentVersion(1, 0, counter), tuple(segment(each, **fields) for each in ids))
 
 
+def shared(counter: int, *buckets: int) -> Assignment:
+    """An assignment of some of the four buckets of segment 1."""
+    return Assignment(AssignmentVersion(1, 0, counter), tuple(bucket_of_1(each) for each in buckets))
+
+
+def bucket_of_1(bucket: int) -> AssignedSegment:
+    """One of the four buckets of segment 1."""
+    return segment(1, bucket=bucket, bucket_count=4)
+
+
+def released(segments: list[int], buckets: list[dict[str, object]] | None = None) -> dict[str, object]:
+    """What is said of what was detached from."""
+    return {"type": "released", "segments": segments, "buckets": buckets or []}
+
+
 def new_state() -> SessionState:
     """A consumer that has not registered yet."""
     return SessionState("c1", "i1", ConsumerKind.STREAM, "Latest")
@@ -72,7 +88,9 @@ def test_the_first_frame_registers() -> None:
         "resume": False,
         "kind": "Stream",
         "initialPosition": "Latest",
+        "sharesSegments": True,
         "holds": [],
+        "holdsBuckets": [],
     }
     assert frames(state.opened()) == [first]
     state.lost()
@@ -86,9 +104,9 @@ def test_the_first_frame_registers() -> None:
 def test_it_gives_back_what_is_not_assigned_any_more() -> None:
     state = registered()
     assert state.received(assignment(1, [1, 2])) == [AttachTo((segment(1), segment(2)))]
-    assert state.received(assignment(2, [2, 3])) == [GiveBack(1, 24.0), AttachTo((segment(3),))]
+    assert state.received(assignment(2, [2, 3])) == [GiveBack(Part(1), 24.0), AttachTo((segment(3),))]
     assert state.received(assignment(3, [2, 3])) == [], "it is already being given back"
-    assert frames(state.detached(1)) == [{"type": "released", "segments": [1]}]
+    assert frames(state.detached(Part(1))) == [released([1])]
 
 
 def test_A3_26273_assignments_that_are_not_newer_change_nothing() -> None:
@@ -128,8 +146,8 @@ def test_a_segment_of_the_same_id_under_another_name_is_another_one() -> None:
     state = registered()
     state.received(assignment(1, [1]))
     other = segment(1, topic="persistent://t/n/x-segment-0000-7fff-1")
-    assert state.received(Assignment(AssignmentVersion(1, 1, 2), (other,))) == [GiveBack(1, 24.0)]
-    assert state.detached(1) == [AttachTo((other,))]
+    assert state.received(Assignment(AssignmentVersion(1, 1, 2), (other,))) == [GiveBack(Part(1), 24.0)]
+    assert state.detached(Part(1)) == [AttachTo((other,))]
 
 
 def test_a_segment_that_comes_back_while_it_is_given_back_is_attached_to_again() -> None:
@@ -138,16 +156,41 @@ def test_a_segment_that_comes_back_while_it_is_given_back_is_attached_to_again()
     state.received(assignment(1, [1]))
     state.received(assignment(2, []))
     assert state.received(assignment(3, [1])) == []
-    assert state.detached(1) == [AttachTo((segment(1),))]
+    assert state.detached(Part(1)) == [AttachTo((segment(1),))]
 
 
-def test_shared_segments_are_left_alone() -> None:
-    """Hazard A4-26208e."""
+def test_a_segment_that_becomes_shared_is_detached_from_first() -> None:
+    """Brokers attach nobody with Key_Shared beside Exclusive."""
     state = registered()
     state.received(assignment(1, [1]))
-    shared = assignment(2, [1, 2], is_shared=True)
-    assert state.received(shared) == [GiveBack(1, 24.0)]
-    assert state.holds == (1,)
+    assert state.received(shared(2, 0, 2)) == [GiveBack(Part(1), 24.0)]
+    assert state.holds == (Part(1),)
+    assert state.detached(Part(1)) == [SendFrame(released([1])), AttachTo((bucket_of_1(0), bucket_of_1(2)))]
+    assert state.received(shared(3, 0, 1)) == [GiveBack(Part(1, 2), 24.0), AttachTo((bucket_of_1(1),))]
+    assert frames(state.detached(Part(1, 2))) == [released([], [{"segment": 1, "buckets": [2]}])]
+    state.lost()
+    assert frames(state.opened())[0]["holdsBuckets"] == [{"segment": 1, "buckets": [0, 1]}]
+
+
+def test_a_shared_segment_is_attached_to_whole_once_no_bucket_of_it_is_held() -> None:
+    state = registered()
+    state.received(shared(1, 0, 2))
+    assert state.received(assignment(2, [1], bucket_count=4)) == [
+        GiveBack(Part(1, 0), 24.0),
+        GiveBack(Part(1, 2), 24.0),
+    ]
+    assert frames(state.detached(Part(1, 0))) == [released([], [{"segment": 1, "buckets": [0]}])]
+    assert state.detached(Part(1, 2)) == [
+        SendFrame(released([], [{"segment": 1, "buckets": [2]}])),
+        AttachTo((segment(1, bucket_count=4),)),
+    ]
+
+
+def test_a_segment_that_a_later_release_says_more_of_stays_attached() -> None:
+    """The leader was upgraded, and tells how many buckets there are: whoever reads all of them need not care."""
+    state = registered()
+    state.received(assignment(1, [1]))
+    assert state.received(assignment(2, [1], bucket_count=4)) == [Update(segment(1, bucket_count=4))]
 
 
 def test_R7_without_a_session_it_keeps_what_a_broker_serves() -> None:
@@ -155,12 +198,12 @@ def test_R7_without_a_session_it_keeps_what_a_broker_serves() -> None:
     state.received(assignment(1, [1, 2]))
     state.heard(100.0)
     state.lost()
-    assert state.passed(100.0 + GRACE_SECONDS - 1, [1]) == [], "it is a member still"
+    assert state.passed(100.0 + GRACE_SECONDS - 1, [Part(1)]) == [], "it is a member still"
     assert state.passed(100.0 + GRACE_SECONDS, []) == []
-    assert state.passed(100.0 + GRACE_SECONDS + 1, [1]) == []
-    assert state.passed(100.0 + GRACE_SECONDS + 2, [1]) == [], "a broker that restarts needs a moment"
-    assert state.passed(100.0 + GRACE_SECONDS + 1 + UNSERVED_SECONDS, [1]) == [Drop(1)]
-    assert state.passed(100.0 + GRACE_SECONDS + 2 + UNSERVED_SECONDS, [1]) == []
+    assert state.passed(100.0 + GRACE_SECONDS + 1, [Part(1)]) == []
+    assert state.passed(100.0 + GRACE_SECONDS + 2, [Part(1)]) == [], "a broker that restarts needs a moment"
+    assert state.passed(100.0 + GRACE_SECONDS + 1 + UNSERVED_SECONDS, [Part(1)]) == [Drop(Part(1))]
+    assert state.passed(100.0 + GRACE_SECONDS + 2 + UNSERVED_SECONDS, [Part(1)]) == []
 
 
 def test_R7_a_gateway_that_knows_no_leader_is_no_contact() -> None:
@@ -171,24 +214,24 @@ def test_R7_a_gateway_that_knows_no_leader_is_no_contact() -> None:
     state.heard(GRACE_SECONDS)
     state.received(Refused(503, "no leader is known", is_final=False))
     state.lost()
-    state.passed(GRACE_SECONDS + 1, [1])
-    assert state.passed(GRACE_SECONDS + 1 + UNSERVED_SECONDS, [1]) == [Drop(1)]
+    state.passed(GRACE_SECONDS + 1, [Part(1)])
+    assert state.passed(GRACE_SECONDS + 1 + UNSERVED_SECONDS, [Part(1)]) == [Drop(Part(1))]
 
 
 def test_R21_with_a_session_nothing_is_dropped() -> None:
     state = registered()
     state.received(assignment(1, [1]))
-    assert state.passed(1000.0, [1]) == []
-    assert state.passed(2000.0, [1]) == []
+    assert state.passed(1000.0, [Part(1)]) == []
+    assert state.passed(2000.0, [Part(1)]) == []
 
 
 def test_R7_what_it_lost_without_a_session_is_attached_to_again_if_the_leader_still_says_so() -> None:
     state = registered()
     state.received(assignment(1, [1, 2]))
     state.lost()
-    state.passed(GRACE_SECONDS, [1])
-    assert state.passed(GRACE_SECONDS + UNSERVED_SECONDS, [1]) == [Drop(1)]
-    assert state.detached(1) == [], "there is nobody to tell, and nobody says that it may come back"
+    state.passed(GRACE_SECONDS, [Part(1)])
+    assert state.passed(GRACE_SECONDS + UNSERVED_SECONDS, [Part(1)]) == [Drop(Part(1))]
+    assert state.detached(Part(1)) == [], "there is nobody to tell, and nobody says that it may come back"
     assert frames(state.opened())[0]["holds"] == [2]
     state.received(Registered(GRACE_SECONDS, 30.0))
     assert state.received(assignment(1, [1, 2])) == [AttachTo((segment(1),))]
@@ -201,21 +244,21 @@ def test_what_is_detached_from_while_it_registers_is_released() -> None:
     state.received(assignment(2, []))
     state.lost()
     assert frames(state.opened())[0]["holds"] == [1]
-    assert frames(state.detached(1)) == [{"type": "released", "segments": [1]}]
+    assert frames(state.detached(Part(1))) == [released([1])]
 
 
 def test_R17_what_is_drained_is_said_in_every_session() -> None:
     state = registered()
     state.received(assignment(1, [1]))
-    said = {"type": "drained", "segments": [1]}
-    assert frames(state.drained(1)) == [said]
+    said = {"type": "drained", "segments": [1], "buckets": []}
+    assert frames(state.drained(Part(1))) == [said]
     state.lost()
-    assert state.drained(1) == []
+    assert state.drained(Part(1)) == []
     state.opened()
     assert frames(state.received(Registered(GRACE_SECONDS, 30.0))) == [said]
     state.received(assignment(2, []))
-    state.detached(1)
-    assert state.drained(1) == []
+    state.detached(Part(1))
+    assert state.drained(Part(1)) == []
     state.lost()
     state.opened()
     assert frames(state.received(Registered(GRACE_SECONDS, 30.0))) == [], "it is another's by now"
@@ -225,11 +268,11 @@ def test_leaving_waits_until_everything_is_detached() -> None:
     state = registered()
     state.received(assignment(1, [1, 2]))
     state.received(assignment(2, [2]))
-    assert state.leave() == [Drop(1), Drop(2)]
+    assert state.leave() == [Drop(Part(1)), Drop(Part(2))]
     assert state.received(assignment(3, [1, 2])) == []
     assert state.leave() == []
-    assert state.detached(1) == []
-    assert frames(state.detached(2)) == [{"type": "leave"}]
+    assert state.detached(Part(1)) == []
+    assert frames(state.detached(Part(2))) == [{"type": "leave"}]
     assert not state.is_gone
     state.received(Left())
     assert state.is_gone
@@ -241,7 +284,7 @@ def test_without_a_session_there_is_nobody_to_leave() -> None:
     state.lost()
     state.leave()
     assert not state.is_gone
-    assert state.detached(1) == []
+    assert state.detached(Part(1)) == []
     assert state.is_gone
 
 
@@ -250,9 +293,15 @@ def test_R21_a_final_refusal_ends_it() -> None:
     state.received(assignment(1, [1]))
     assert state.received(Refused(503, "no leader", is_final=False)) == []
     refusal = Refused(409, "replaced", is_final=True)
-    assert state.received(refusal) == [Fail(refusal), Drop(1)]
+    assert state.received(refusal) == [Fail(refusal), Drop(Part(1))]
     assert state.is_over
     assert state.received(assignment(2, [2])) == []
+
+
+def parts_in(frame: Mapping[str, Any], whole: str, buckets: str) -> set[Part]:
+    """What a frame names."""
+    shared = {Part(one["segment"], bucket) for one in frame[buckets] for bucket in one["buckets"]}
+    return {Part(segment_id) for segment_id in frame[whole]} | shared
 
 
 class Walk:
@@ -261,9 +310,9 @@ class Walk:
     def __init__(self, data: st.DataObject) -> None:
         self._draw = data.draw
         self.state = new_state()
-        self.attached: dict[int, AssignedSegment] = {}
-        self.going: set[int] = set()
-        self.released: set[int] = set()
+        self.attached: dict[Part, AssignedSegment] = {}
+        self.going: set[Part] = set()
+        self.released: set[Part] = set()
         self.newest: Assignment | None = None
         self.counter = 0
         self.now = 0.0
@@ -299,10 +348,13 @@ class Walk:
         ids = self._draw(st.sets(st.integers(0, 3)))
         self.counter += 1
         names = self._draw(st.sampled_from(["a", "a", "a", "b"]))
-        shared = self._draw(st.sampled_from([False, False, False, True]))
         version = AssignmentVersion(1, 0, self.counter)
-        found = tuple(segment(each, topic=f"{names}{each}", is_shared=shared and each == 0) for each in sorted(ids))
-        self._receive(Assignment(version, found))
+        found = [
+            segment(each, topic=f"{names}{each}", bucket=bucket, bucket_count=4)
+            for each in sorted(ids)
+            for bucket in sorted(self._draw(st.one_of(st.just({WHOLE}), st.sets(st.integers(0, 3)))))
+        ]
+        self._receive(Assignment(version, tuple(found)))
 
     def _assign_again(self) -> None:
         """The newest once more, or one that was overtaken."""
@@ -319,7 +371,7 @@ class Walk:
             assert self.state.received(found) == []
             return
         self.newest = found
-        self.released -= {each.segment_id for each in found.segments}
+        self.released -= {each.part for each in found.segments}
         self._act(self.state.received(found))
 
     def _detach(self) -> None:
@@ -334,7 +386,7 @@ class Walk:
         self._act(self.state.passed(self.now, unserved))
 
     def _drain(self) -> None:
-        self._act(self.state.drained(self._draw(st.integers(0, 3))))
+        self._act(self.state.drained(Part(self._draw(st.integers(0, 3)), self._draw(st.integers(WHOLE, 3)))))
 
     def _leave(self) -> None:
         self.has_left = True
@@ -350,20 +402,20 @@ class Walk:
             match effect:
                 case AttachTo(segments):
                     for each in segments:
-                        assert each.segment_id not in self.attached
-                        assert each.segment_id not in self.released, "it said that it had detached from this"
+                        assert not [part for part in self.attached if part.conflicts_with(each.part)]
+                        assert each.part not in self.released, "it said that it had detached from this"
                         assert self.newest is not None
                         assert each in self.newest.segments
-                        assert not each.is_shared
-                        self.attached[each.segment_id] = each
-                case GiveBack(segment_id, _):
-                    assert segment_id not in self.going
-                    self.going.add(segment_id)
-                case Drop(segment_id):
-                    assert segment_id in self.attached
-                    self.going.add(segment_id)
+                        self.attached[each.part] = each
+                case GiveBack(part, _):
+                    assert part not in self.going
+                    self.going.add(part)
+                case Drop(part):
+                    assert part in self.attached
+                    self.going.add(part)
                 case Update(each):
-                    self.attached[each.segment_id] = each
+                    assert each.part in self.attached
+                    self.attached[each.part] = each
                 case SendFrame(frame):
                     self._sent(dict(frame))
                 case Fail():
@@ -372,11 +424,12 @@ class Walk:
     def _sent(self, frame: dict[str, object]) -> None:
         assert self.is_open, "there is nobody to send it to"
         match frame:
-            case {"type": "register", "holds": holds}:
-                assert holds == sorted(self.attached)
-            case {"type": "released", "segments": [segment_id]}:
-                assert segment_id not in self.attached
-                self.released.add(int(str(segment_id)))
+            case {"type": "register"}:
+                assert parts_in(frame, "holds", "holdsBuckets") == set(self.attached)
+            case {"type": "released"}:
+                (part,) = parts_in(frame, "segments", "buckets")
+                assert part not in self.attached
+                self.released.add(part)
             case {"type": "leave"}:
                 assert not self.attached
 
@@ -403,5 +456,5 @@ def test_R21_it_holds_nothing_that_it_said_it_had_released(data: st.DataObject, 
     walk._receive(walk.newest)
     while walk.going:
         walk._detach()
-    wanted = {each.segment_id: each for each in walk.newest.segments if not each.is_shared}
+    wanted = {each.part: each for each in walk.newest.segments}
     assert walk.attached == wanted

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scalable_topics.layout import Part
 from tests.support.consumption import Receipt
 from tests.support.consumption_judge import Forgotten, judge_ordered, judge_shared
 from tests.support.guarantee_checker import Numbered
@@ -22,7 +23,7 @@ def _message(counter: int, key: str = "k") -> Numbered:
 
 def _receipt(counter: int, at: float, acked: float | None = None, consumer: str = "a", key: str = "k") -> Receipt:
     acknowledged_at = None if acked is None else int(acked * _S)
-    return Receipt(_message(counter, key), 0, (1, counter, -1), consumer, int(at * _S), acknowledged_at)
+    return Receipt(_message(counter, key), Part(0), (1, counter, -1), consumer, int(at * _S), acknowledged_at)
 
 
 def _counters(receipts: Sequence[Receipt]) -> list[int]:
@@ -128,9 +129,9 @@ def test_a_right_story_with_one_thing_wrong_is_wrong(seed: int, keys: int, count
     assert lost in judge_ordered(stored, [one for one in story if one.message != lost]).lost
     end = max(one.at_ns for one in story) + 10 * _S
     repeated = random.choice([one for one in story if one.acknowledged_at_ns is not None]).message
-    assert judge_ordered(stored, [*story, Receipt(repeated, 0, (), "z", end, end)]).repeated
+    assert judge_ordered(stored, [*story, Receipt(repeated, Part(0), (), "z", end, end)]).repeated
     beyond = Numbered(repeated.producer, repeated.key, count + 1)
-    assert judge_ordered(stored, [*story, Receipt(beyond, 0, (), "z", end, end)]).disordered
+    assert judge_ordered(stored, [*story, Receipt(beyond, Part(0), (), "z", end, end)]).disordered
 
 
 def _right_story(random: Random, keys: int, count: int) -> list[Receipt]:

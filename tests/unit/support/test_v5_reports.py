@@ -3,6 +3,7 @@
 import pytest
 
 from dev.v5.process import V5Error
+from scalable_topics.layout import Part
 from tests.support.consumption import Receipt
 from tests.support.consumption_judge import judge_ordered
 from tests.support.guarantee_checker import Latencies, Numbered
@@ -35,7 +36,7 @@ def test_messages_received_later_are_not_those_that_an_acknowledgement_was_about
 
 def test_receipt_is_what_judges_know_and_an_empty_key_is_one() -> None:
     received = Received("", "p", 0, 1, 10, 11)
-    assert received.receipt("c") == Receipt(Numbered("p", "", 0), 1, (), "c", 10, 11)
+    assert received.receipt("c") == Receipt(Numbered("p", "", 0), Part(1), (), "c", 10, 11)
     assert not judge_ordered([Numbered("p", "", 0)], [received.receipt("c")])
     with pytest.raises(ValueError, match="no key"):
         Received(None, "p", 0, 1, 10).receipt("c")
