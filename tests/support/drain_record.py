@@ -91,8 +91,8 @@ def _received(log: Path, number: int, unacknowledged: Counter[int]) -> Iterator[
     with log.open() as lines:
         for line in lines:
             match line.split():
-                case ["R", at, segment, _, producer, key, counter]:
+                case ["R", at, part, _, producer, key, counter]:
                     unacknowledged[number] += 1
-                    yield int(at), number, int(segment), producer, key, int(counter)
+                    yield int(at), number, int(part.partition("/")[0]), producer, key, int(counter)
                 case ["A", _, count]:
                     unacknowledged[number] -= int(count)

@@ -115,7 +115,7 @@ class StreamFleet:
             messages = await consumer.receive_many(_AT_ONCE)
             now_ns = time.monotonic_ns()
             self.receipts += [
-                Receipt(Numbered.parse(message.data), message.segment_id, (), name, now_ns, now_ns)
+                Receipt(Numbered.parse(message.data), message.part, (), name, now_ns, now_ns)
                 for message in messages
             ]
             self.counts[name] += len(messages)

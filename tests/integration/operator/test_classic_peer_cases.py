@@ -149,7 +149,7 @@ async def _under_traffic(stage: Stage, initial: int, kind: str, **block: Any) ->
         await fleet.until(len(sender.sent))
     sent = Counter(sender.acknowledged())
     received = Counter(receipt.message for receipt in fleet.receipts)
-    assert len({receipt.segment for receipt in fleet.receipts}) > initial, "the new segments were used"
+    assert len({receipt.part.segment_id for receipt in fleet.receipts}) > initial, "the new segments were used"
     return {"lost": (sent - received).total(), "duplicates": (received - sent).total()}
 
 

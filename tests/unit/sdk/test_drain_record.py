@@ -20,7 +20,7 @@ def record(folder: Path, *logs: Sequence[str], stored: int = 3) -> DrainRecord:
 
 
 def got(second: int, counter: int, segment: int = 0) -> str:
-    return f"R {second * SECOND} {segment} 1:2:3 p k {counter}"
+    return f"R {second * SECOND} {segment}/-1 1:2:3 p k {counter}"
 
 
 def test_a_drain_without_fault(tmp_path: Path) -> None:
