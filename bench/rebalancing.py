@@ -87,7 +87,7 @@ def _least(before: Mapping[int, str], consumers: Sequence[str]) -> int:
 
 def _sticky(segments: Sequence[int], consumers: Sequence[str], before: Mapping[int, str]) -> dict[int, str]:
     claims = {segment: (reader,) for segment, reader in before.items()}
-    return {segment: reader for segment, (reader,) in share(segments, consumers, claims, {}).items()}
+    return {segment: reader for segment, (reader,) in share(segments, consumers, claims, {}, ()).items()}
 
 
 def _round_robin(segments: Sequence[int], consumers: Sequence[str], before: Mapping[int, str]) -> dict[int, str]:

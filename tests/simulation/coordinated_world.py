@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalable_topics.layout import Segment, SegmentLayout, TopicName, classic_segment_name, to_record
+from scalable_topics.layout import Part, Segment, SegmentLayout, TopicName, classic_segment_name, to_record
 from scalable_topics_operator.assignment.group import Version
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, Resource
@@ -38,6 +38,7 @@ from scalable_topics_operator.operations.protocols import CursorLook, Position, 
 from scalable_topics_operator.telemetry.metrics import Metrics
 from tests.simulation.consumer_connection import Connection
 from tests.simulation.fleet.api_server import merged
+from tests.simulation.shared_reading import KeySharedBroker, given_twice, parts_of
 
 TOPIC = TopicName("tenant", "space", "orders")
 SUBSCRIPTION = "billing"
@@ -83,6 +84,7 @@ class ModelServer:
         if patch["metadata"]["resourceVersion"] != known["metadata"]["resourceVersion"]:
             raise KubeConflict(f"patch {name}", 409, "conflict")
         written = merged(known, {"status": patch["status"]})
+        assert not (twice := given_twice(written["status"])), f"R21: {twice}"
         answer = self.put(resource, written)
         self._may_fail()
         return answer
@@ -94,10 +96,10 @@ class ModelServer:
 
 @dataclass
 class ModelCursors:
-    """Brokers: who is attached to a segment, and whether it is read to its end."""
+    """Brokers: who is attached to a segment or a bucket of it, and whether it is read to its end."""
 
     chances: random.Random
-    attached: dict[int, str] = field(default_factory=dict)
+    broker: KeySharedBroker = field(default_factory=KeySharedBroker)
     read: set[int] = field(default_factory=set)
     layout: SegmentLayout = field(default_factory=lambda: SegmentLayout.initial(1))
     is_calm: bool = False
@@ -107,7 +109,7 @@ class ModelCursors:
             raise BackendUnavailable("the broker does not answer")
         segment = next(one for one in self.layout.segments.values() if name_of(one) == segment_topic)
         one = segment.segment_id
-        consumers = frozenset({self.attached[one]} if one in self.attached else ())
+        consumers = self.broker.consumers_of(one)
         cursor = CursorLook(
             counts=True,
             mark_delete=_END if one in self.read else Position(0, 0),
@@ -136,15 +138,17 @@ class ModelConsumer:
 
     def start_anew(self) -> None:
         """The process ends, and another one begins; brokers notice."""
-        for segment in [one for one, who in self.world.cursors.attached.items() if who == self.name]:
-            del self.world.cursors.attached[segment]
+        for part in self.holds:
+            self.world.cursors.broker.detach(part)
         self.lives += 1
+        # A release that knows nothing of buckets is replaced by one that does, or the other way round.
+        self.shares = self.world.chances.random() < 0.85
         self.frames: deque[Mapping[str, Any]] = deque()
         self.session: Session | None = None
         self.connection: Connection | None = None
         self.leader: Coordinator | None = None
         self.version: Version | None = None
-        self.wanted: set[int] = set()
+        self.wanted: set[Part] = set()
         self.told: set[int] = set()
         self.was_registered = False
         self.is_final = False
@@ -162,9 +166,9 @@ class ModelConsumer:
         return f"{self.name}-{self.lives}"
 
     @property
-    def holds(self) -> set[int]:
-        """The segments whose messages it may be delivering."""
-        return {one for one, who in self.world.cursors.attached.items() if who == self.name}
+    def holds(self) -> set[Part]:
+        """What it may be delivering messages of."""
+        return self.world.cursors.broker.held_by(self.name)
 
     # What it does.
 
@@ -182,6 +186,7 @@ class ModelConsumer:
             resume=self.was_registered,
             kind=self.world.kind,
             holds=frozenset(self.holds),
+            shares=self.shares,
         )
         self.connection = Connection(self)
         self.session = room.enter(registration, self.connection, recorded, timestamp_now())
@@ -204,19 +209,21 @@ class ModelConsumer:
         version = Version(**frame["version"])
         if self.version is not None and version <= self.version:
             return
-        self.version, self.wanted = version, {segment["id"] for segment in frame["segments"]}
+        self.version, self.wanted = version, parts_of(frame)
+        assert self.shares or all(part.is_whole for part in self.wanted), f"{self.name} cannot read {self.wanted}"
 
     def attach(self) -> None:
         """Attach to what it may read and nobody else does, as far as its broker knows."""
-        for segment in sorted(self.wanted - self.holds):
-            if segment in self.world.cursors.layout.segments and segment not in self.world.cursors.attached:
-                self.world.attached(self, segment)
+        for part in sorted(self.wanted - self.holds):
+            known = part.segment_id in self.world.cursors.layout.segments
+            if known and self.world.cursors.broker.takes(part):
+                self.world.attached(self, part)
 
     def let_go(self) -> None:
         """Detach from what it may not read any more, and say so."""
         gone = self.holds - self.wanted
-        for segment in gone:
-            del self.world.cursors.attached[segment]
+        for part in gone:
+            self.world.cursors.broker.detach(part)
         if gone and self.session is not None and self.leader is not None:
             room = self.leader.room(self.world.key)
             if room.is_present(self.session):
@@ -225,13 +232,15 @@ class ModelConsumer:
     def read(self) -> None:
         """Read a sealed segment to its end, and say so."""
         layout = self.world.cursors.layout
-        sealed = sorted(one for one in self.holds & self.wanted if not layout.segment(one).is_active)
+        sealed = sorted(part for part in self.holds & self.wanted if not layout.segment(part.segment_id).is_active)
         if not sealed:
             return
-        self.world.cursors.read.add(sealed[0])
+        for part in sealed:
+            if self.world.cursors.broker.read(part, layout.segment(part.segment_id).buckets):
+                self.world.cursors.read.add(part.segment_id)
         if self.session is not None and self.leader is not None:
             room = self.leader.room(self.world.key)
-            room.hints.add(sealed[0])
+            room.hints.update(part.segment_id for part in sealed)
             room.look_soon()
 
 
@@ -240,10 +249,12 @@ class CoordinatedWorld:
 
     def __init__(self, seed: int) -> None:
         self.chances = random.Random(seed)
+        self.trace: list[str] = []
         self.now = 0.0
         self.server = ModelServer(self.chances)
         self.cursors = ModelCursors(self.chances)
-        self.cursors.layout = SegmentLayout.initial(self.chances.randint(1, 4))
+        segments = self.chances.randint(1, 4)
+        self.cursors.layout = SegmentLayout.initial(segments, bucket_budget=segments * self.chances.choice([1, 2, 4]))
         self.term = 1
         self.former: list[tuple[Coordinator, ObjectCache]] = []
         topic: Body = {
@@ -260,8 +271,7 @@ class CoordinatedWorld:
         self.server.put(SUBSCRIPTIONS, subscription)
         self._topic = topic
         self.coordinator, self.cache = self._lead()
-        self.consumers = [ModelConsumer(self, f"consumer-{number}") for number in range(4)]
-        self.trace: list[str] = []
+        self.consumers = [ModelConsumer(self, f"consumer-{number}") for number in range(6)]
 
     def cached(self) -> Body:
         """The subscription as the leader knows it."""
@@ -307,32 +317,37 @@ class CoordinatedWorld:
             for one in layout.sealed
             if one.segment_id in self.cursors.read and all(parent in self.cursors.read for parent in one.parent_ids)
         ]
-        kind = self.chances.choice(["split", "merge", "prune"])
+        kind = self.chances.choice(["split", "merge", "rebucket", "prune"])
         if kind == "split" and len(active) < 8:
             layout = layout.split(self.chances.choice(active), now_ms=1)
         elif kind == "merge" and len(active) > 1:
             at = self.chances.randrange(len(active) - 1)
             layout = layout.merge(active[at : at + 2], now_ms=1)
+        elif kind == "rebucket":
+            segment = layout.segment(self.chances.choice(active))
+            buckets = self.chances.choice([one for one in (1, 2, 4, 8) if one != segment.buckets])
+            layout = layout.rebucket(segment.segment_id, buckets, now_ms=1)
         elif kind == "prune" and prunable:
             layout = layout.prune([prunable[0]])
         for segment in layout.sealed:
             if segment.sealed_position is None:
                 layout = layout.with_sealed_position(segment.segment_id, "0:9")
-        for gone in self.cursors.attached.keys() - layout.segments.keys():
-            del self.cursors.attached[gone]
+        self.cursors.broker.forget_but(layout.segments.keys())
         self.cursors.layout = layout
         self.trace.append(f"layout {[str(one.segment_id) for one in layout.active]}")
 
-    def attached(self, consumer: ModelConsumer, segment: int) -> None:
+    def attached(self, consumer: ModelConsumer, part: Part) -> None:
         """A consumer attaches; what may never be, is found here."""
-        self.trace.append(f"{consumer.name} attaches to {segment}")
+        segment = part.segment_id
+        self.trace.append(f"{consumer.name} attaches to {segment}" + ("" if part.is_whole else f"/{part.bucket}"))
         layout = self.cursors.layout
         unread = [one.segment_id for one in layout.parents_of(segment) if one.segment_id not in self.cursors.read]
         assert not unread, f"{consumer.name} reads segment {segment} before {unread}"
         for other in self.consumers:
             # One that has been told to let go delivers nothing any more; one that has not may be delivering.
-            assert other is consumer or segment not in other.holds, f"{other.name} reads {segment}, too"
-        self.cursors.attached[segment] = consumer.name
+            shared = [held for held in other.holds if held.conflicts_with(part)]
+            assert not shared, f"{other.name} reads {shared}, too"
+        self.cursors.broker.attach(part, consumer.name)
 
     def check_starts(self, consumer: ModelConsumer, frame: Mapping[str, Any]) -> None:
         """R22: a checkpoint consumer knows of all its segments where they begin."""
@@ -416,7 +431,7 @@ class CoordinatedWorld:
                 consumer.start_anew()
         quiet = 0
         for _ in range(400):
-            before = dict(self.cursors.attached), self.server.version
+            before = self.cursors.broker.attached, self.server.version
             self.now += 1.5
             for consumer in self.consumers:
                 consumer.register()
@@ -426,16 +441,22 @@ class CoordinatedWorld:
                 consumer.attach()
                 consumer.read()
             await self.lead(self.coordinator, self.cache)
-            quiet = quiet + 1 if before == (self.cursors.attached, self.server.version) else 0
+            quiet = quiet + 1 if before == (self.cursors.broker.attached, self.server.version) else 0
             # Longer than a grace period, and than the longest pause between two looks.
             if quiet * 1.5 > 2 * TIMES.grace_seconds:
                 return
 
     def check_end(self) -> None:
-        layout = self.cursors.layout
-        assert self.cursors.attached.keys() >= {one.segment_id for one in layout.active}, "a segment has no reader"
-        shares = sorted(len([1 for who in self.cursors.attached.values() if who == one.name]) for one in self.consumers)
+        self.cursors.broker.check_all_read(self.cursors.layout.active)
+        shares = sorted(len({part.segment_id for part in one.holds}) for one in self.consumers)
         assert shares[-1] - shares[0] <= 1, f"shares are {shares}"
+        if any(one.shares and not one.holds for one in self.consumers):
+            readers = {
+                segment: self.cursors.broker.consumers_of(segment.segment_id) for segment in self.cursors.layout.active
+            }
+            old = {one.name for one in self.consumers if not one.shares}
+            room = [one.segment_id for one, found in readers.items() if len(found) < one.buckets and not found & old]
+            assert not room, f"somebody idles, and {room} have room"
 
 
 def name_of(segment: Segment) -> str:

@@ -1,4 +1,4 @@
-"""The guards of R5–R9, R13, R14, R17 and R19, and stories that notice when one is gone.
+"""The guards of R5–R9, R13, R14, R17, R19 and R21, and stories that notice when one is gone.
 
 `tests/long/test_simulated.py` takes each out and tells stories from seed 0 on until one fails.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from scalable_topics_operator.assignment import barrier
+from scalable_topics_operator.assignment import barrier, group
 from scalable_topics_operator.cluster.election import Election
 from scalable_topics_operator.cluster.leadership import Leadership
 from scalable_topics_operator.controllers import segment_looks
@@ -22,7 +22,7 @@ from tests.simulation.mutations import MUTATIONS, Removal
 
 MOST_SEEDS = 2000
 
-_OPERATIONS, _REPLICAS = "operations", "replicas"
+_OPERATIONS, _REPLICAS, _CONSUMERS = "operations", "replicas", "consumers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +147,26 @@ _OF_LEADERSHIP = (
             "False",
         ),
         _REPLICAS,
+    ),
+    Guard(
+        "R21",
+        Removal(
+            "R21: a bucket is given while somebody may be reading it, or the whole segment",
+            group._is_free,
+            "not any(part.conflicts_with(other) and (holder, other) != (name, part) for holder, other in held)",
+            "True",
+        ),
+        _REPLICAS,
+    ),
+    Guard(
+        "R21",
+        Removal(
+            "R21: a segment is given Exclusive beside readers of its buckets, and the other way round",
+            group._is_free,
+            "part.conflicts_with(other)",
+            "part == other",
+        ),
+        _CONSUMERS,
     ),
     Guard(
         "R17",

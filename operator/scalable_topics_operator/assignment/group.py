@@ -225,16 +225,14 @@ def _moved(members: Mapping[str, Member], wanted: Mapping[str, Set[Part]]) -> di
         for part in member.held:
             held[part.segment_id].append((name, part))
     return {
-        name: _give(
-            member,
-            (
-                part
-                for part in wanted.get(name, ())
-                if not any(part.conflicts_with(other[1]) and other != (name, part) for other in held[part.segment_id])
-            ),
-        )
+        name: _give(member, [part for part in wanted.get(name, ()) if _is_free(part, name, held[part.segment_id])])
         for name, member in taken.items()
     }
+
+
+def _is_free(part: Part, name: str, held: Iterable[tuple[str, Part]]) -> bool:
+    """Whether nothing that has a bucket in common with a part is held, but for the part itself by the same consumer."""
+    return not any(part.conflicts_with(other) and (holder, other) != (name, part) for holder, other in held)
 
 
 def _give(member: Member, parts: Iterable[Part]) -> Member:

@@ -209,6 +209,7 @@ class Coordinator:
             all_told = self._push(turn, room, group, await self._starts(turn, room, group))
         elif turn.situation.standing.stalled:
             room.refuse_all(503, turn.situation.standing.message, final=False)
+        room.send_forgotten_away(group)
         await self._after(turn, room)
         return self._next_look(turn, room, group, all_told=all_told)
 

@@ -183,6 +183,19 @@ class Room:
                 del self.sessions[name]
                 self.away.setdefault(name, now + self.grace_seconds)
 
+    def send_forgotten_away(self, group: Group) -> None:
+        """Have those register again that are connected and no members: whoever led before may have removed them after
+        they came here. Nobody would ever tell them anything.
+
+        Args:
+            group: as committed.
+        """
+        if self.said:
+            # One that has just come is not a member yet.
+            return
+        for name in self.sessions.keys() - group.members.keys():
+            self.sessions.pop(name).outlet.refuse(503, "it was removed by a former leader; register again", final=False)
+
     def expired(self, now: float) -> list[str]:
         """Members whose grace is over."""
         return sorted(name for name, until in self.away.items() if until <= now)

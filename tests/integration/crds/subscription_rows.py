@@ -47,5 +47,7 @@ _TABLE.time(f"{_CONSUMERS}[].registeredAt")
 _TABLE.required(f"{_CONSUMERS}[].assignments[].segment")
 _TABLE.at_least(f"{_CONSUMERS}[].assignments[].segment", 0)
 _TABLE.at_least(f"{_CONSUMERS}[].releasing[]", 0)
+_TABLE.required(f"{_CONSUMERS}[].releasingBuckets[].segment")
+_TABLE.at_least(f"{_CONSUMERS}[].releasingBuckets[].segment", 0)
 
 ROWS = _TABLE.rows

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from scalable_topics.layout import Part
 from scalable_topics_operator.assignment.group import Version
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
@@ -18,6 +19,7 @@ from tests.simulation.consumer_connection import Connection
 from tests.simulation.fleet.api_server import Body
 from tests.simulation.fleet.names import NAME, NAMESPACE
 from tests.simulation.model_broker import ModelCursor
+from tests.simulation.shared_reading import KeySharedBroker, given_twice, parts_of
 
 if TYPE_CHECKING:
     from tests.simulation.fleet.replica import SimulatedReplica
@@ -41,15 +43,15 @@ class FleetConsumer:
         self._group = group
         self.name = name
         self._lives = 0
-        self.holds: set[int] = set()
+        self.holds: set[Part] = set()
         self.connection: Connection | None = None
         self.away_since_seconds = self.cut_until_seconds = 0.0
         self.start_anew()
 
     def start_anew(self) -> None:
         """The process ends, and another one begins; brokers notice."""
-        for segment in list(self.holds):
-            self._group.detach(self, segment)
+        for part in list(self.holds):
+            self._group.detach(self, part)
         self._lives += 1
         self._frames: deque[Mapping[str, Any]] = deque()
         self.lose()
@@ -57,8 +59,8 @@ class FleetConsumer:
         self._leader: SimulatedReplica | None = None
         self._version: Version | None = None
         self._record = ""
-        self._wanted: set[int] = set()
-        self._said: set[int] = set()
+        self._wanted: set[Part] = set()
+        self._said: set[Part] = set()
         self._was_registered = False
         self._served_seconds = 0.0
         self.is_final = False
@@ -94,7 +96,11 @@ class FleetConsumer:
         if leader is None or leader.coordinator is None or recorded is None:
             return
         registration = Registration(
-            self.name, f"{self.name}-{self._lives}", resume=self._was_registered, holds=frozenset(self.holds)
+            self.name,
+            f"{self.name}-{self._lives}",
+            resume=self._was_registered,
+            holds=frozenset(self.holds),
+            shares=True,
         )
         self.connection, self._said = Connection(self), set()
         self._served_seconds = self._group.world.loop.time()
@@ -128,34 +134,34 @@ class FleetConsumer:
         if self._version is not None and version < self._version:
             return
         self._is_confirmed = True
-        self._version, self._wanted = version, {segment["id"] for segment in frame["segments"]}
+        self._version, self._wanted = version, parts_of(frame)
 
     def attach(self) -> None:
         """Attach to what it may read by this session's word and nobody else does, as far as its broker knows."""
         if not self._is_confirmed:
             return
-        for segment in sorted(self._wanted - self.holds):
-            self._group.attach(self, segment)
+        for part in sorted(self._wanted - self.holds):
+            self._group.attach(self, part)
 
     def let_go(self) -> None:
         """Detach from what it may not read any more, and say so."""
         gone = self.holds - self._wanted
-        for segment in gone:
-            self._group.detach(self, segment)
+        for part in gone:
+            self._group.detach(self, part)
         room = self._room()
         if gone and room is not None and self._session is not None and room.is_present(self._session):
             room.released(self._session, gone)
 
     def read(self, *, to_the_end: bool = False) -> None:
         """Read on, and say so when a sealed segment is at its end."""
-        for segment in sorted(self.holds & self._wanted):
+        for part in sorted(self.holds & self._wanted):
             if (
-                self._group.read(segment, to_the_end=to_the_end)
-                and segment not in self._said
+                self._group.read(part, to_the_end=to_the_end)
+                and part not in self._said
                 and (room := self._room()) is not None
             ):
-                self._said.add(segment)
-                room.hints.add(segment)
+                self._said.add(part)
+                room.hints.add(part.segment_id)
                 room.look_soon()
 
     def _room(self) -> Room | None:
@@ -179,8 +185,8 @@ class ConsumerGroup:
         self.world = world
         self.key = ObjectKey(SUBSCRIPTIONS.plural, NAMESPACE, subscription_object_name(NAME, ORDERED))
         self._chances = chances
-        self._attached: dict[int, FleetConsumer] = {}
-        self._attached_at: dict[int, float] = {}
+        self._broker = KeySharedBroker()
+        self._attached_at: dict[Part, float] = {}
         self.consumers = [FleetConsumer(self, f"consumer-{number}") for number in range(count)]
 
     def declare(self) -> None:
@@ -221,38 +227,43 @@ class ConsumerGroup:
         body = leader.known(self.key)
         return read_group(body.get("status") or {}) if body is not None else None
 
-    def attach(self, consumer: FleetConsumer, segment: int) -> None:
+    def attach(self, consumer: FleetConsumer, part: Part) -> None:
         """A consumer attaches, unless its broker refuses; what may never be, is found here."""
+        segment = part.segment_id
         cursor = self._cursor(segment)
         layout = self.world.layout
-        if cursor is None or layout is None or segment in self._attached:
+        if cursor is None or layout is None or not self._broker.takes(part):
             return
-        self.world.note(f"{consumer.name} attaches to {segment}")
+        self.world.note(f"{consumer.name} attaches to {segment}" + ("" if part.is_whole else f"/{part.bucket}"))
         for parent in layout.parents_of(segment):
             topic = self.world.broker.topics.get(self.world.name_of(parent))
             if topic is None or ORDERED not in topic.cursors or topic.reopened_unseen:
                 continue
             if not topic.terminated or topic.backlog(ORDERED):
                 self.world.violated(f"R17: {consumer.name} reads segment {segment} before {parent} is drained")
-        self._attached[segment] = consumer
-        self._attached_at[segment] = self.world.loop.time()
-        consumer.holds.add(segment)
+        self._broker.attach(part, consumer.name)
+        self._attached_at[part] = self.world.loop.time()
+        consumer.holds.add(part)
         cursor.attach(consumer.name)
 
-    def detach(self, consumer: FleetConsumer, segment: int) -> None:
-        """A consumer leaves a segment."""
-        consumer.holds.discard(segment)
-        self._attached.pop(segment, None)
-        if (cursor := self._cursor(segment)) is not None:
+    def detach(self, consumer: FleetConsumer, part: Part) -> None:
+        """A consumer leaves a segment, or a bucket of it."""
+        consumer.holds.discard(part)
+        self._broker.detach(part)
+        cursor = self._cursor(part.segment_id)
+        if cursor is not None and consumer.name not in self._broker.consumers_of(part.segment_id):
             cursor.detach(consumer.name)
 
-    def read(self, segment: int, *, to_the_end: bool) -> bool:
-        """Read on; answers whether a sealed segment is at its end."""
+    def read(self, part: Part, *, to_the_end: bool) -> bool:
+        """Read on, all buckets of a segment at the same pace; answers whether a sealed segment is at its end."""
         layout = self.world.layout
-        if layout is None or segment not in layout.segments:
+        if layout is None or part.segment_id not in layout.segments:
             return False
-        name = self.world.name_of(layout.segment(segment))
-        self.world.broker.acknowledge(name, ORDERED, None if to_the_end else _ENTRIES_AT_ONCE)
+        segment = layout.segment(part.segment_id)
+        name = self.world.name_of(segment)
+        if self._broker.read(part, segment.buckets):
+            self._broker.read_on(part.segment_id)
+            self.world.broker.acknowledge(name, ORDERED, None if to_the_end else _ENTRIES_AT_ONCE)
         topic = self.world.broker.topics.get(name)
         return topic is not None and topic.terminated and ORDERED in topic.cursors and not topic.backlog(ORDERED)
 
@@ -260,6 +271,8 @@ class ConsumerGroup:
         """R5: terms rise. R7: nobody is removed who may be reading, or who was there less than a grace period ago."""
         if before is None or after is None or after["metadata"].get("deletionTimestamp"):
             return
+        if twice := given_twice(after.get("status") or {}):
+            self.world.violated(f"R21: {twice}")
         terms = [int((body.get("status") or {}).get("term") or 0) for body in (before, after)]
         if terms[1] < terms[0]:
             self.world.violated(f"R5: what was assigned in term {terms[0]} is assigned anew in term {terms[1]}")
@@ -270,15 +283,16 @@ class ConsumerGroup:
             if consumer.connection is not None or now - since < grace_seconds - _REPLY_SECONDS:
                 self.world.violated(f"R7: {name} was removed {now - since:.1f} s after it was there last")
             # What is read to its end keeps nobody a member.
-            for segment in consumer.holds.difference((after.get("status") or {}).get("drained", ())):
-                if now - self._attached_at[segment] > _REPLY_SECONDS:
-                    self.world.violated(f"R7: {name} was removed while its broker serves it segment {segment}")
+            drained = (after.get("status") or {}).get("drained", ())
+            for part in consumer.holds:
+                if part.segment_id not in drained and now - self._attached_at[part] > _REPLY_SECONDS:
+                    self.world.violated(f"R7: {name} was removed while its broker serves it {part}")
 
     def pulse(self) -> tuple[object, ...]:
         """Changes whenever somebody attaches or leaves, or something else is assigned."""
         body = self._object()
         version = body["metadata"]["resourceVersion"] if body is not None else ""
-        return version, tuple(sorted((segment, consumer.name) for segment, consumer in self._attached.items()))
+        return version, tuple(sorted(self._broker.attached.items()))
 
     def check_end(self) -> None:
         """Raises AssertionError unless everything is read by somebody, and by everybody as much as by others."""
@@ -288,9 +302,8 @@ class ConsumerGroup:
         if topic is None or topic["metadata"].get("deletionTimestamp"):
             # Its consumers are what keeps it from being deleted.
             return
-        missing = {one.segment_id for one in layout.active} - self._attached.keys()
-        assert not missing, f"nobody reads {sorted(missing)}"
-        shares = sorted(len(consumer.holds) for consumer in self.consumers)
+        self._broker.check_all_read(layout.active)
+        shares = sorted(len({part.segment_id for part in consumer.holds}) for consumer in self.consumers)
         assert shares[-1] - shares[0] <= 1, f"shares are {shares}"
 
     def _object(self) -> Any:
@@ -305,10 +318,11 @@ class ConsumerGroup:
 
     def _forget_gone(self) -> None:
         """Brokers disconnect who is attached to a topic or a cursor that is deleted."""
-        for segment, consumer in list(self._attached.items()):
-            cursor = self._cursor(segment)
-            if cursor is None or consumer.name not in cursor.names:
-                self.detach(consumer, segment)
+        for consumer in self.consumers:
+            for part in list(consumer.holds):
+                cursor = self._cursor(part.segment_id)
+                if cursor is None or consumer.name not in cursor.names:
+                    self.detach(consumer, part)
 
 
 def _members(body: Body) -> set[str]:

@@ -60,6 +60,7 @@ BILLING = {
                 "registeredAt": "2026-01-01T00:00:00Z",
                 "segments": [{"segment": 1, "buckets": [0, 2]}],
                 "releasing": [2],
+                "releasingBuckets": [{"segment": 3, "buckets": [1]}],
             }
         ],
     },
@@ -74,7 +75,11 @@ BILLING_VALUE = Subscription(
     Assignment(
         AssignmentVersion(3, 1, 7),
         (0,),
-        (AssignedConsumer("one", "2026-01-01T00:00:00Z", (AssignedSegment(1, (0, 2)),), (2,)),),
+        (
+            AssignedConsumer(
+                "one", "2026-01-01T00:00:00Z", (AssignedSegment(1, (0, 2)),), (2,), (AssignedSegment(3, (1,)),)
+            ),
+        ),
     ),
 )
 CHECKPOINT = Checkpoint(

@@ -442,6 +442,8 @@ STATUSES: Mapping[str, Manifest] = {
                 "registeredAt": "2026-11-27T10:00:00Z",
                 "assignments": [{"segment": 3, "buckets": [0, 1]}],
                 "releasing": [4],
+                "releasingBuckets": [{"segment": 5, "buckets": [3]}],
+                "sharesSegments": True,
             }
         ],
         "drained": [0],

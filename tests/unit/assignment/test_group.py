@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from scalable_topics.layout import Part, SegmentLayout
 from scalable_topics_operator.assignment.group import Group, Member, Version
 
@@ -169,7 +171,10 @@ def _buckets(segment: int, *buckets: int) -> list[Part]:
 
 
 def test_a_segment_becomes_shared_once_its_reader_has_let_go_of_the_whole() -> None:
-    """Brokers take nobody with Key_Shared beside Exclusive, and keys must not have two readers (pip-486)."""
+    """Brokers take nobody with Key_Shared beside Exclusive, and keys must not have two readers (pip-486).
+
+    Hazard A4-26208b.
+    """
     taken = _sharing("a").join("b", "b-1", (), AT, shares=True).settle(SHARED, 1)
     assert _assigned(taken) == {"a": [], "b": []}
     assert _releasing(taken) == {"a": [0]}
@@ -189,6 +194,7 @@ def test_a_segment_is_read_whole_again_once_all_its_buckets_are_let_go_of() -> N
 
 
 def test_a_bucket_moves_only_after_its_reader_has_let_go_and_others_stay() -> None:
+    """Hazard A4-26208c."""
     taken = _sharing("a", "b").join("c", "c-1", (), AT, shares=True).settle(SHARED, 1)
     assert _assigned(taken) == {"a": _buckets(0, 0, 1), "b": _buckets(0, 2), "c": []}
     assert _releasing(taken) == {"b": _buckets(0, 3)}
@@ -199,6 +205,24 @@ def test_a_bucket_moves_only_after_its_reader_has_let_go_and_others_stay() -> No
     }
 
 
+@pytest.mark.parametrize("how", ["leaves", "is removed", "has begun anew", "came back without it"])
+def test_a_bucket_that_moves_comes_to_the_next_however_its_reader_goes(how: str) -> None:
+    """Hazards A4-26208a and A4-26208d."""
+    taken = _sharing("a", "b").join("c", "c-1", (), AT, shares=True).settle(SHARED, 1)
+    match how:
+        case "leaves":
+            gone = taken.leave("b", "b-1")
+        case "is removed":
+            gone = taken.without("b")
+        case "has begun anew":
+            gone = taken.join("b", "b-2", (), AT, shares=True)
+        case _:
+            gone = taken.join("b", "b-1", _buckets(0, 2), AT, shares=True)
+    after = gone.settle(SHARED, 1)
+    assert Part(0, 3) in after.members["c"].assigned
+    assert _releasing(after) == {}
+
+
 def test_no_more_consumers_share_a_segment_than_it_has_buckets() -> None:
     shared = _sharing(*"abcde")
     assert sorted(len(parts) for parts in _assigned(shared).values()) == [0, 1, 1, 1, 1]
@@ -207,7 +231,7 @@ def test_no_more_consumers_share_a_segment_than_it_has_buckets() -> None:
 
 
 def test_a_consumer_of_an_earlier_release_reads_whole_segments_only() -> None:
-    """Beside it nobody reads buckets of the segment, and it waits where all others share."""
+    """Beside it nobody reads buckets of the segment, and it waits where all others share (hazard A4-26208e)."""
     first = Group().join("a", "a-1", (), AT).join("b", "b-1", (), AT, shares=True).settle(SHARED, 1)
     assert _assigned(first) == {"a": [0], "b": []}
     shared = _sharing("b", "c").join("a", "a-1", (), AT).settle(SHARED, 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scalable_topics.layout import SegmentLayout
+from scalable_topics.layout import Part, SegmentLayout
 from scalable_topics_operator.assignment.group import Group
 from scalable_topics_operator.controllers.session_room import Registration, Room, Session
 
@@ -154,7 +154,7 @@ def test_one_that_was_removed_may_resume(subscription: Subscription) -> None:
 def test_r21_one_that_does_not_let_go_is_sent_away_and_its_grace_begins(subscription: Subscription) -> None:
     session, wire = _entered(subscription, "a")
     _entered(subscription, "b")
-    assert subscription.group.members["a"].releasing == {1}
+    assert subscription.group.members["a"].releasing == {Part(1)}
     subscription.wait(HANDOVER_SECONDS - 1)
     assert wire.refusals == []
     assert subscription.room.next_time() == HANDOVER_SECONDS
@@ -169,11 +169,24 @@ def test_one_that_lets_go_in_time_stays(subscription: Subscription) -> None:
     session, wire = _entered(subscription, "a")
     _entered(subscription, "b")
     subscription.wait(HANDOVER_SECONDS - 1)
-    subscription.room.released(session, [1])
+    subscription.room.released(session, [Part(1)])
     subscription.commit()
     subscription.wait(2 * HANDOVER_SECONDS)
     assert wire.refusals == []
     assert subscription.room.next_time() is None
+
+
+def test_r7_one_that_a_former_leader_removed_is_asked_to_register_again(subscription: Subscription) -> None:
+    session, wire = _entered(subscription, "a")
+    subscription.room.send_forgotten_away(subscription.group)
+    assert subscription.room.is_present(session)
+    subscription.room.released(session, [Part(0)])
+    subscription.room.send_forgotten_away(Group())
+    assert subscription.room.is_present(session), "what was said is not committed yet, its registration perhaps"
+    subscription.commit()
+    subscription.room.send_forgotten_away(Group())
+    assert wire.refusals == [(503, False)]
+    assert not subscription.room.is_present(session)
 
 
 def test_one_that_leaves_is_waited_for_by_nobody(subscription: Subscription) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalable_topics.layout import SegmentLayout, to_record
+from scalable_topics.layout import WHOLE, Part, SegmentLayout, to_record
 from scalable_topics_operator.assignment.group import Group, Member, Version
 from scalable_topics_operator.controllers.conditions import Standing, find_condition
 from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
@@ -16,7 +16,10 @@ from scalable_topics_operator.controllers.subscription_status import Phase, read
 
 NOW = "2026-11-29T10:00:00Z"
 SEGMENTS = st.frozensets(st.integers(0, 9))
-MEMBERS = st.builds(Member, st.text("abc", min_size=1), st.text("123", min_size=1), st.just(NOW), SEGMENTS, SEGMENTS)
+PARTS = st.frozensets(st.builds(Part, st.integers(0, 9), st.integers(WHOLE, 3)))
+MEMBERS = st.builds(
+    Member, st.text("abc", min_size=1), st.text("123", min_size=1), st.just(NOW), PARTS, PARTS, st.booleans()
+)
 GROUPS = st.builds(
     Group,
     st.lists(MEMBERS, max_size=4).map(lambda members: {member.name: member for member in members}),
@@ -38,6 +41,19 @@ def test_what_is_written_is_read(group: Group) -> None:
 def test_nothing_is_written_twice(group: Group) -> None:
     once = _written({}, group)
     assert _written(once, group, term=4) == once
+
+
+def test_what_an_earlier_release_has_recorded_is_read() -> None:
+    """It knew of whole segments only."""
+    consumer = {
+        "name": "a",
+        "incarnation": "1",
+        "registeredAt": NOW,
+        "assignments": [{"segment": 3}],
+        "releasing": [4, 5],
+    }
+    member = read_group({"consumers": [consumer]}).members["a"]
+    assert member == Member("a", "1", NOW, frozenset({Part(3)}), frozenset({Part(4), Part(5)}))
 
 
 def test_r21_the_term_is_written_with_an_assignment() -> None:

@@ -77,6 +77,7 @@ def test_a_stream_has_its_sessions_for_consumers_and_a_queue_those_on_its_segmen
             "registeredAt": "",
             "segments": [{"segment": 0, "buckets": []}, {"segment": 1, "buckets": []}],
             "releasing": [],
+            "releasingBuckets": [],
         }
     ]
 

@@ -30,6 +30,7 @@ ASSIGNED = {
             "registeredAt": "2026-01-01T00:00:00Z",
             "assignments": [{"segment": 1, "incarnation": "x"}, {"segment": 2, "buckets": [0, 3]}],
             "releasing": [3],
+            "releasingBuckets": [{"segment": 4, "buckets": [1]}],
         }
     ],
 }
@@ -77,6 +78,7 @@ async def test_an_ordered_one_shows_who_reads_what_and_no_secret() -> None:
                     "registeredAt": "2026-01-01T00:00:00Z",
                     "segments": [{"segment": 1, "buckets": []}, {"segment": 2, "buckets": [0, 3]}],
                     "releasing": [3],
+                    "releasingBuckets": [{"segment": 4, "buckets": [1]}],
                 }
             ],
         }
