@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from scalable_topics_operator.autoscale.policy import bucket_budget, drains_fanned_out
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.installation import Installation, find_installation
 from scalable_topics_operator.cluster.kube_client import KubeClient
@@ -272,6 +273,7 @@ class OperatorProcess:
             self._metrics,
             self._shards.term_of,
             self._shards.raise_term,
+            lambda key, body: bucket_budget(self._book.effective(key, body)),
         )
         self._coordinator = Coordinator(
             kube,
@@ -284,6 +286,7 @@ class OperatorProcess:
             self._shards.term_of,
             self._shards.raise_term,
             self._queue.add,
+            lambda key, body: drains_fanned_out(self._book.effective(key, body)),
         )
         operations = OperationQueue(kube, self._cache, events, self._queue.add)
         scaler = AutoScaler(
@@ -453,6 +456,8 @@ class OperatorProcess:
                 # Brokers that own the layout have to be told.
                 self._topics.memories.observe_soon(topic)
             self._decide_soon(topic)
+            # Whether sealed segments are shared may be among what has changed.
+            self._wake_subscriptions(topic)
         self._wake_policies(affected.policies)
         for connection in affected.connections:
             # Brokers that own layouts keep policies of Pulsar namespaces.

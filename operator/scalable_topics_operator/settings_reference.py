@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from scalable_topics_operator.api.connection import Load
-from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
 from scalable_topics_operator.autoscale.load import MATERIAL_CHANGE
 from scalable_topics_operator.autoscale.policy import DEFAULT, KNOBS, Unit, exact, resolve
 from scalable_topics_operator.settings import FLAGS
@@ -30,11 +29,9 @@ _OTHERS_INTRODUCTION = """\
 ## Other settings of brokers
 """
 
-_BUCKET_BUDGET = ScalableTopicSpec.model_fields["bucket_budget"].default
 _LOAD_SECONDS = Load.model_fields["interval_seconds"].default
 # Brokers' settings that are neither a knob of a policy nor a flag.
 _ELSEWHERE = (
-    ("scalableTopicEntryBucketBudget", "`spec.bucketBudget` of a ScalableTopic", str(_BUCKET_BUDGET)),
     (
         "scalableTopicLoadReportInterval",
         "`spec.load.intervalSeconds` of a ScalableTopicConnection",

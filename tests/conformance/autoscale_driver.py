@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from scalable_topics.layout import SegmentLayout
-from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.autoscale.config import AutoScaleConfig, ConfigError
 from scalable_topics_operator.autoscale.decide import Situation, decide
@@ -110,7 +109,7 @@ def _config(case: PeerCase) -> dict[str, Any]:
     except ConfigError:
         return {"error": "illegal-argument"}
     shown = {name: getattr(config, field) for name, field in (_KNOBS | _LATER_KNOBS).items()}
-    shown["entryBucketBudget"] = ScalableTopicSpec.model_fields["bucket_budget"].default
+    shown["entryBucketBudget"] = defaults.bucket_budget
     shown |= {"split": list(split.values()), "merge": list(merge.values())}
     shown |= {
         f"{prefix}{name[0].upper()}{name[1:]}": value

@@ -264,6 +264,7 @@ class CoordinatedWorld:
             "spec": {"topic": str(TOPIC), "connectionRef": {"name": "pulsar"}},
         }
         self.phase = "Active"
+        self.fans_out = True
         self.kind = self.chances.choice(["Stream", "Checkpoint"])
         subscription = subscription_object(topic, SUBSCRIPTION, self.kind, latest=False)
         subscription["metadata"] |= {"uid": "s", "generation": 1, "creationTimestamp": "2026-11-29T10:00:00Z"}
@@ -295,6 +296,7 @@ class CoordinatedWorld:
             lambda _: term,
             lambda *_: None,
             lambda _: None,
+            lambda *_: self.fans_out,
             lambda: self.now,
         )
         return coordinator, cache
@@ -374,8 +376,9 @@ class CoordinatedWorld:
                 "layout",
                 "fail over",
                 "old",
+                "fan out",
             ],
-            [8, 14, 10, 10, 6, 24, 8, 3, 1, 4, 1, 2],
+            [8, 14, 10, 10, 6, 24, 8, 3, 1, 4, 1, 2, 1],
         )[0]
         match what:
             case "register":
@@ -402,6 +405,8 @@ class CoordinatedWorld:
                 self.change_layout()
             case "fail over":
                 self.fail_over()
+            case "fan out":
+                self.fans_out = not self.fans_out
             case "old" if self.former:
                 await self.lead(*self.chances.choice(self.former), fresh=False)
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from scalable_topics.layout import Part
 from scalable_topics_operator.operations.context import DeclaredSubscription
 from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.requests import (
@@ -158,7 +159,7 @@ def _checkpoint(rng: random.Random, topics: Sequence[ModelTopic], subscription: 
     for topic in rng.sample(topics, rng.randint(1, min(3, len(topics)))):
         entry = rng.choice(topic.entries)
         segment_id = topic.record.segment_id if topic.record else 99
-        positions[segment_id] = MessagePosition(entry.ledger_id, entry.entry_id)
+        positions[Part(segment_id)] = MessagePosition(entry.ledger_id, entry.entry_id)
     return RestoreRequest(subscription, positions, allow_gaps=rng.random() < 0.5)
 
 

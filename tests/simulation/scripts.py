@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from scalable_topics.layout import layout_topic_name
+from scalable_topics.layout import Part, layout_topic_name
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
 from scalable_topics_operator.operations.protocols import MessagePosition, SchemaVersion
 from scalable_topics_operator.operations.requests import (
@@ -176,7 +176,7 @@ def _restore(subscription: str) -> Act:
         layout = the_topic(world).state.layout
         assert layout is not None
         second = world.topic_of(layout.segment(0)).entries[1]
-        positions = {0: MessagePosition(second.ledger_id, second.entry_id)}
+        positions = {Part(0): MessagePosition(second.ledger_id, second.entry_id)}
         _ask(world, RestoreRequest(subscription, positions, allow_gaps=True))
 
     return act

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from scalable_topics.layout import Part
 from scalable_topics_operator.operations.journal import OperationKind, Step
 from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.requests import RestoreRequest, SeekRequest, SkipAllRequest, SplitRequest
@@ -302,12 +303,45 @@ async def test_r22_a_checkpoint_is_restored_if_what_came_after_it_must_be_there(
     world.stop_writing()
     world.clock.advance(120)
     world.broker.acknowledge(parent.name, "declared", None if read else 2)
-    positions = {0: MessagePosition(*_first(parent))}
+    positions = {Part(0): MessagePosition(*_first(parent))}
     name = world.ask(body, RestoreRequest("declared", positions))
     await run.settle()
     assert outcome in body.outcomes[name]
     left = len(parent.entries) - 1 if outcome == "Succeeded" else 0
     assert parent.backlog("declared") == left
+
+
+@pytest.mark.parametrize("dies_at", ["move_behind", "look", "none"])
+async def test_r22_buckets_of_a_checkpoint_have_positions_of_their_own_until_cursors_are_moved_again(
+    dies_at: str,
+) -> None:
+    """The cursor goes behind the least; consumers are told what they need not deliver of the others."""
+    world = World()
+    run = Run(world)
+    body = world.declare(replace(INTENT, initial_segments=1))
+    await run.settle()
+    (topic,) = world.active_topics()
+    for _ in range(4):
+        world.broker.produce(topic.name)
+    world.stop_writing()
+    world.broker.acknowledge(topic.name, "declared", 1)
+    places = [MessagePosition(entry.ledger_id, entry.entry_id) for entry in topic.entries]
+    layout = body.state.layout
+    assert layout is not None
+    assert layout.segment(0).buckets > 1
+    some = {Part(0, 1): places[2]}
+    all_of_them = {Part(0, bucket): places[3 if bucket == 1 else 1] for bucket in range(layout.segment(0).buckets)}
+    for positions, behind in ((some, places[0]), (all_of_them, places[1])):
+        world.plan = DyingAt(dies_at)
+        name = world.ask(body, RestoreRequest("declared", positions))
+        await run.settle()
+        assert "Succeeded" in body.outcomes[name]
+        assert body.state.subscriptions["declared"].floors == {Part(0, 1): positions[Part(0, 1)]}
+        mark_delete = topic.cursors["declared"].mark_delete
+        assert (mark_delete.ledger_id, mark_delete.entry_id) == behind[:2]
+    world.ask(body, SkipAllRequest("declared"))
+    await run.settle()
+    assert body.state.subscriptions["declared"].floors == {}
 
 
 def _first(topic: ModelTopic) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -21,6 +22,7 @@ class OrderedReading:
         self._acknowledge = acknowledge
         self._consumers = list(consumers)
         self._tasks: dict[StreamConsumer, asyncio.Task[None]] = {}
+        self._silent: set[StreamConsumer] = set()
         self._more = asyncio.Event()
         self.received: list[tuple[str, int, int, str]] = []
         """Key, number, segment and consumer of every message."""
@@ -46,6 +48,15 @@ class OrderedReading:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
+    def hush(self, consumer: StreamConsumer) -> None:
+        """Acknowledge nothing more with a consumer; what it receives from here on comes again elsewhere."""
+        self._silent.add(consumer)
+
+    @property
+    def in_order(self) -> dict[str, list[int]]:
+        """Numbers in the order in which each was received first, by key."""
+        return {key: list(dict.fromkeys(numbers)) for key, numbers in self.by_key.items()}
+
     @property
     def by_key(self) -> dict[str, list[int]]:
         """Numbers in the order in which they were received, by key."""
@@ -60,8 +71,15 @@ class OrderedReading:
 
     async def until(self, count: int, *, within_seconds: float = 60.0) -> None:
         """Wait until so many messages have been received. Raises what a consumer raised, or TimeoutError."""
+        await self._until(lambda: len(self.received) >= count, within_seconds)
+
+    async def until_different(self, count: int, *, within_seconds: float = 60.0) -> None:
+        """Wait until so many have been received, those that came again not counted. Errors are those of `until`."""
+        await self._until(lambda: len({number for _, number, *_ in self.received}) >= count, within_seconds)
+
+    async def _until(self, holds: Callable[[], bool], within_seconds: float) -> None:
         async with asyncio.timeout(within_seconds):
-            while len(self.received) < count:
+            while not holds():
                 for task in self._tasks.values():
                     if task.done():
                         task.result()
@@ -77,6 +95,6 @@ class OrderedReading:
                 key = message.key
                 assert isinstance(key, str)
                 self.received.append((key, int(message.data), message.segment_id, consumer.consumer_name))
-            if self._acknowledge:
+            if self._acknowledge and consumer not in self._silent:
                 await consumer.acknowledge_cumulative(messages[-1])
             self._more.set()

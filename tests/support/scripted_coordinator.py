@@ -1,5 +1,6 @@
-"""A coordinator for tests of the client library: it divides the segments of a scripted leader's topic among consumers,
-as docs/sessions.md says of a leader, and remembers nothing beyond its process.
+"""A coordinator for tests of the client library: it deals the segments of a scripted leader's topic to consumers, and
+entry buckets of segments where there are more consumers, as docs/sessions.md says of a leader. It remembers nothing
+beyond its process.
 """
 
 from __future__ import annotations
@@ -7,11 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from scalable_topics.layout import Part, buckets_of, whole_of
+from scalable_topics_operator.assignment.sharing import deal_buckets, share
 from tests.support.pulsar_view import PulsarView
 from tests.support.scripted_leader import ScriptedLeader
 from tests.support.session_server import GatewaySession, SessionServer, serve_sessions
@@ -27,7 +31,7 @@ class Member:
     incarnation: str
     kind: str
     session: GatewaySession | None
-    holds: set[int]
+    holds: set[Part]
     """What it may be attached to."""
     told: Any = None
     """The assignment it was sent last."""
@@ -40,20 +44,20 @@ class Group:
 
     Attributes:
         members: its consumers by name.
-        owners: who is assigned each segment.
+        owners: who is assigned each segment, or bucket of one.
         readers: who read each segment last.
         drained: the segments it is through with.
         reports: what consumers said was drained, in the order of saying.
-        moves: segments and their new owners, in the order of assigning.
+        moves: what was assigned, and to whom, in the order of assigning.
     """
 
     name: str
     members: dict[str, Member] = field(default_factory=dict)
-    owners: dict[int, str] = field(default_factory=dict)
-    readers: dict[int, str] = field(default_factory=dict)
+    owners: dict[Part, str] = field(default_factory=dict)
+    readers: dict[int, tuple[str, ...]] = field(default_factory=dict)
     drained: set[int] = field(default_factory=set)
-    reports: list[int] = field(default_factory=list)
-    moves: list[tuple[int, str]] = field(default_factory=list)
+    reports: list[Part] = field(default_factory=list)
+    moves: list[tuple[Part, str]] = field(default_factory=list)
     counter: int = 0
     has_cursors: bool = False
 
@@ -77,6 +81,8 @@ class ScriptedCoordinator:
         self._handover_seconds = handover_seconds
         self._groups: dict[str, Group] = {}
         self._ends: dict[int, str] = {}
+        self.floors: dict[int, list[dict[str, Any]]] = {}
+        """By segment, what is told of its buckets: see docs/sessions.md."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._serving = AsyncExitStack()
         self._port: int | None = None
@@ -148,7 +154,7 @@ class ScriptedCoordinator:
         former = group.members.get(name)
         if former is not None and former.incarnation != frame["incarnation"] and former.session is not None:
             await former.session.refuse(409, f"another consumer has registered as {name!r}", final=True)
-        member = Member(name, frame["incarnation"], frame["kind"], session, set(frame["holds"]))
+        member = Member(name, frame["incarnation"], frame["kind"], session, set(_parts(frame, "holds", "holdsBuckets")))
         group.members[name] = member
         await session.registered(
             grace_ms=int(self._grace_seconds * 1000), handover_ms=int(self._handover_seconds * 1000)
@@ -159,9 +165,9 @@ class ScriptedCoordinator:
     async def _hear(self, group: Group, member: Member, frame: Mapping[str, Any]) -> None:
         match frame["type"]:
             case "released":
-                member.holds -= set(frame["segments"])
+                member.holds -= set(_parts(frame))
             case "drained":
-                group.reports += frame["segments"]
+                group.reports += _parts(frame)
             case "leave":
                 assert member.session is not None
                 self._remove(group, member)
@@ -202,7 +208,7 @@ class ScriptedCoordinator:
                 self._ends[segment_id] = (await self._view.internal(topic))["lastConfirmedEntry"]
             cursor = (await self._view.stats(topic))["subscriptions"][group.name]
             # It only believes what a consumer has told it, too, so that tests depend on that.
-            if segment_id in group.reports and not cursor["msgBacklog"]:
+            if _is_reported(segment_id, segment.buckets, group.reports) and not cursor["msgBacklog"]:
                 group.drained.add(segment_id)
 
     async def _divide(self, group: Group) -> None:
@@ -214,72 +220,101 @@ class ScriptedCoordinator:
             if segment_id not in group.drained
             and all(parent in group.drained for parent in segment.parent_ids if parent in layout.segments)
         ]
-        parents = {segment_id: layout.segments[segment_id].parent_ids for segment_id in free}
-        wanted = divide(free, group.owners, sorted(group.members), group.readers, parents)
-        group.owners = {each: owner for each, owner in group.owners.items() if wanted.get(each) == owner}
-        for segment_id, owner in wanted.items():
-            if segment_id in group.owners or any(
-                segment_id in member.holds for member in group.members.values() if member.name != owner
-            ):
+        for segment_id in free:
+            parents = layout.segments[segment_id].parent_ids
+            before = [name for parent in parents for name in group.readers.get(parent, ())]
+            group.readers.setdefault(segment_id, tuple(before))
+        buckets = {segment_id: layout.segments[segment_id].buckets for segment_id in free}
+        wanted = deal(buckets, group.members, group.owners, group.readers)
+        group.owners = {part: owner for part, owner in group.owners.items() if wanted.get(part) == owner}
+        for part, owner in wanted.items():
+            is_held = any(
+                part.conflicts_with(held)
+                for member in group.members.values()
+                for held in member.holds
+                if (held, member.name) != (part, owner)
+            )
+            if part in group.owners or is_held:
                 continue
-            group.owners[segment_id] = group.readers[segment_id] = owner
-            group.members[owner].holds.add(segment_id)
-            group.moves.append((segment_id, owner))
+            group.owners[part] = owner
+            group.members[owner].holds.add(part)
+            group.moves.append((part, owner))
+        for segment_id in free:
+            group.readers[segment_id] = (
+                tuple(
+                    dict.fromkeys(
+                        owner for part, owner in sorted(group.owners.items()) if part.segment_id == segment_id
+                    )
+                )
+                or group.readers[segment_id]
+            )
         for member in list(group.members.values()):
             await self._tell(group, member)
 
     async def _tell(self, group: Group, member: Member) -> None:
-        segments = [self._segment(each) for each, owner in sorted(group.owners.items()) if owner == member.name]
+        parts = [part for part, owner in group.owners.items() if owner == member.name]
+        shared = buckets_of(parts)
+        segments = [self._segment(each, shared.get(each, ())) for each in sorted({*whole_of(parts), *shared})]
         if member.session is None or member.told == segments:
             return
         member.told = segments
         group.counter += 1
         await member.session.assign((1, self._leader.layout.epoch, group.counter), segments)
 
-    def _segment(self, segment_id: int) -> dict[str, Any]:
+    def _segment(self, segment_id: int, buckets: Iterable[int]) -> dict[str, Any]:
         segment = self._leader.layout.segments[segment_id]
         described: dict[str, Any] = {
             "id": segment_id,
             "range": segment.hash_range.descriptor,
             "topic": self._leader.segment_topic(segment_id),
             "state": segment.state.value,
-            "buckets": [],
+            "buckets": list(buckets),
+            "bucketCount": segment.buckets,
         }
         if segment_id in self._ends:
             described["end"] = self._ends[segment_id]
+        if segment_id in self.floors:
+            described["floors"] = self.floors[segment_id]
         return described
 
     def _remove(self, group: Group, member: Member) -> None:
         if group.members.get(member.name) is member:
             del group.members[member.name]
-            group.owners = {each: owner for each, owner in group.owners.items() if owner != member.name}
+            group.owners = {part: owner for part, owner in group.owners.items() if owner != member.name}
 
 
-def divide(
-    segments: Collection[int],
-    owners: Mapping[int, str],
-    members: Sequence[str],
-    readers: Mapping[int, str],
-    parents: Mapping[int, Iterable[int]],
-) -> dict[int, str]:
-    """Who is to read what: shares differ by one at most; whoever has a segment keeps it as far as its share allows; a
-    child goes to the reader of its parent first. Pure.
+def deal(
+    buckets: Mapping[int, int],
+    members: Iterable[str],
+    owners: Mapping[Part, str],
+    readers: Mapping[int, tuple[str, ...]],
+) -> dict[Part, str]:
+    """Who is to read what, of segments with so many entry buckets each: whole segments as long as there are enough, and
+    otherwise buckets. Pure.
     """
-    if not members:
-        return {}
-    has = {name: sorted(each for each in segments if owners.get(each) == name) for name in members}
-    base, extra = divmod(len(segments), len(members))
-    by_share = sorted(members, key=lambda name: (-len(has[name]), name))
-    room = {name: base + (place < extra) for place, name in enumerate(by_share)}
-    result: dict[int, str] = {}
-    for name in members:
-        for segment_id in has[name][: room[name]]:
-            result[segment_id] = name
-            room[name] -= 1
-    for segment_id in sorted(segments):
-        if segment_id not in result:
-            before = [readers[parent] for parent in parents[segment_id] if room.get(readers.get(parent, ""), 0) > 0]
-            owner = before[0] if before else max(members, key=lambda name: room[name])
-            result[segment_id] = owner
-            room[owner] -= 1
+    result: dict[Part, str] = {}
+    names = sorted(members)
+    for segment_id, sharing in share(sorted(buckets), names, readers, buckets, names).items():
+        if len(sharing) == 1:
+            result[Part(segment_id)] = sharing[0]
+            continue
+        owned: defaultdict[str, set[int]] = defaultdict(set)
+        for part, owner in owners.items():
+            if part.segment_id == segment_id and not part.is_whole:
+                owned[owner].add(part.bucket)
+        for name, dealt in deal_buckets(buckets[segment_id], {name: owned[name] for name in sharing}).items():
+            result |= {Part(segment_id, bucket): name for bucket in dealt}
     return result
+
+
+def _parts(frame: Mapping[str, Any], whole: str = "segments", buckets: str = "buckets") -> list[Part]:
+    return [
+        *(Part(segment_id) for segment_id in frame[whole]),
+        *(Part(one["segment"], bucket) for one in frame[buckets] for bucket in one["buckets"]),
+    ]
+
+
+def _is_reported(segment_id: int, buckets: int, reports: Iterable[Part]) -> bool:
+    """Whether consumers have said so of the whole segment, or of each of its buckets."""
+    told = {part for part in reports if part.segment_id == segment_id}
+    return Part(segment_id) in told or told >= {Part(segment_id, bucket) for bucket in range(buckets)}

@@ -37,6 +37,9 @@ class AutoScalePolicy:
         rebucket_cooldown_seconds: between two automatic rebuckets.
         entry_bucket_max_per_segment: entry buckets of a segment at most.
         split_vs_rebucket_min_msg_rate_in_threshold: messages in from which a split is preferred to a rebucket.
+        rebucket_down_window_seconds: how long fewer entry buckets must have been enough before there are fewer.
+        entry_bucket_budget: entry buckets that the segments of a topic share.
+        rebucket_drain_fan_out: whether consumers share the entry buckets of a sealed segment until it is drained.
         extra: fields of later releases, as they came.
     """
 
@@ -60,6 +63,9 @@ class AutoScalePolicy:
     rebucket_cooldown_seconds: float | None = None
     entry_bucket_max_per_segment: int | None = None
     split_vs_rebucket_min_msg_rate_in_threshold: float | None = None
+    rebucket_down_window_seconds: float | None = None
+    entry_bucket_budget: int | None = None
+    rebucket_drain_fan_out: bool | None = None
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:

@@ -12,6 +12,9 @@ from scalable_topics.layout import WHOLE, HashRange, LayoutError, Part, SegmentS
 from scalable_topics.layout.json_fields import as_int, as_list, as_member, as_object, as_text, required
 from scalable_topics.sdk.errors import ClientError
 
+WHOLE_ENTRY = 2**31 - 1
+"""A place within a batch that is behind all others."""
+
 
 class ConsumerKind(StrEnum):
     """What a coordinated consumer is."""
@@ -37,7 +40,7 @@ class Floor:
         bucket: index of the bucket within the segment.
         ledger_id: ledger of the last message that was received of it.
         entry_id: entry within the ledger.
-        batch_index: place within the entry's batch; -1 outside batches.
+        batch_index: place within the entry's batch; WHOLE_ENTRY for all of the entry.
     """
 
     bucket: int
@@ -249,8 +252,9 @@ def _parts(value: object) -> list[AssignedSegment]:
 def _floor(value: object) -> Floor:
     where = "a floor"
     source = as_object(value, where)
-    ledger, entry, batch_index = as_text(required(source, "position", where), "position").split(":")
-    return Floor(as_int(required(source, "bucket", where), "bucket"), int(ledger), int(entry), int(batch_index))
+    ledger, entry, *rest = as_text(required(source, "position", where), "position").split(":")
+    batch_index = int(rest[0]) if rest else WHOLE_ENTRY
+    return Floor(as_int(required(source, "bucket", where), "bucket"), int(ledger), int(entry), batch_index)
 
 
 def _position(source: Mapping[str, Any], name: str) -> tuple[int, int] | None:

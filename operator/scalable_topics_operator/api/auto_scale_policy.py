@@ -70,7 +70,7 @@ class MergeKnobs(ApiModel):
 
 
 class RebucketKnobs(ApiModel):
-    """When a segment gets more entry buckets instead of being split."""
+    """When segments get more entry buckets instead of being split, or fewer."""
 
     cooldown: Duration | None = None
     """Least time between two automatic rebucket rollovers of a topic (60s)."""
@@ -78,6 +78,13 @@ class RebucketKnobs(ApiModel):
     """Most buckets of one segment (1024)."""
     split_vs_rebucket_min_msg_rate_in: Quantity | None = None
     """Messages published to the busiest segment below which consumers bring buckets, not a split (1k)."""
+    down_window: Duration | None = None
+    """How long fewer buckets must have been enough before segments get fewer (10m)."""
+    budget: Buckets | None = None
+    """Buckets that the segments of a topic share: what they are made with, and come back to when consumers do not
+    need more (4)."""
+    drain_fan_out: bool | None = None
+    """Whether consumers share the entry buckets of a sealed segment until it is drained (true)."""
 
 
 class AutoScaleKnobs(ApiModel):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from scalable_topics.layout import MAX_BUCKETS, WHOLE
 from scalable_topics_operator.api.schema_extra import DATE_TIME, list_map
 
 GROUP = "scalabletopics.io"
@@ -17,7 +18,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 
 MOST_WHOLE = 2**53 - 1
 """What every reader of JSON takes for a whole number."""
-MOST_POSITIONS = 512
+MOST_POSITIONS = 2048
 """Of a checkpoint: segments of a layout at most (R29)."""
 
 _DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -59,10 +60,12 @@ class ApiModel(BaseModel):
 
 
 class CheckpointPosition(ApiModel):
-    """The last message of a segment that a checkpoint counts as received (R22)."""
+    """The last message of a segment, or of one of its entry buckets, that a checkpoint counts as received (R22)."""
 
     segment: SegmentId
     """The segment."""
+    bucket: Annotated[int, Field(ge=WHOLE, le=MAX_BUCKETS - 1)] = WHOLE
+    """Entry bucket of the segment; -1 for all that have no position of their own."""
     ledger_id: Annotated[int, Field(ge=0, le=MOST_WHOLE)]
     """Ledger of the segment's topic."""
     entry_id: Annotated[int, Field(ge=-1, le=MOST_WHOLE)]

@@ -208,12 +208,9 @@ class ScalableTopicSpec(ApiModel):
     """The connection to the Pulsar cluster."""
     segments: Segments = Segments()
     """How many segments the topic has."""
-    bucket_budget: Annotated[
-        Buckets,
-        SchemaExtra(rules(rule(IMMUTABLE, "counts at creation only and cannot be changed"))),
-    ] = 4
-    """Entry buckets the segments share at creation: consumers that can share the topic before it is split
-    (pip-486)."""
+    bucket_budget: Buckets | None = None
+    """Entry buckets the segments share: consumers that can share the topic before it is split (pip-486). If left out,
+    as policies say in rebucket.budget; autoScale.rebucket.budget goes before it."""
     subscriptions: Annotated[tuple[Subscription, ...], Field(max_length=256), list_map("name")] = ()
     """Subscriptions every segment has a cursor for."""
     auto_scale: TopicAutoScale | None = None

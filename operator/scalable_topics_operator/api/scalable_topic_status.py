@@ -192,6 +192,8 @@ class SubscriptionStatus(ApiModel):
     """Whether its cursors are deleted when the spec no longer names it."""
     out_of_scope: Annotated[tuple[SegmentId, ...], LIST_ATOMIC] = ()
     """Segments that were sealed before it started at the latest message, and that it never reads (R18)."""
+    floors: Annotated[tuple[CheckpointPosition, ...], LIST_ATOMIC] = ()
+    """Entry buckets that a restored checkpoint group has received beyond where the cursors were moved (R22)."""
     requested: bool | None = None
     """Whether somebody asked for it, or for its end, besides what is declared (R32)."""
     forced: bool | None = None

@@ -113,7 +113,7 @@ class Restore(ApiModel):
     subscription: SubscriptionName
     """The checkpoint group."""
     positions: Annotated[
-        tuple[CheckpointPosition, ...], Field(min_length=1, max_length=MOST_POSITIONS), list_map("segment")
+        tuple[CheckpointPosition, ...], Field(min_length=1, max_length=MOST_POSITIONS), list_map("segment", "bucket")
     ]
     """What the checkpoint has; those of all consumers of the group together."""
     allow_gaps: bool = False

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from scalable_topics.layout import DEFAULT_BUCKET_BUDGET, MAX_BUCKETS
 from scalable_topics_operator.autoscale.load import Rates
 
 SECONDS_MS = 1000
 MOST_SEGMENTS = 256
-MOST_BUCKETS = 1024
+MOST_BUCKETS = MAX_BUCKETS
 
 
 class ConfigError(ValueError):
@@ -35,6 +36,9 @@ class AutoScaleConfig:
         merge: a segment is cold while it is below all of these; 0 is never.
         max_buckets_per_segment: most entry buckets of one segment.
         split_vs_rebucket_min_msg_rate_in: of the busiest segment; below it consumers bring buckets, not a split.
+        rebucket_down_window_seconds: how long fewer entry buckets must have been enough before there are fewer.
+        bucket_budget: entry buckets of the topic, which its segments share.
+        drain_fan_out: whether several consumers may share a sealed segment until it is drained; nothing for decisions.
 
     Raises:
         ConfigError: knobs out of range, or that contradict each other.
@@ -54,6 +58,9 @@ class AutoScaleConfig:
     merge: Rates = field(default_factory=lambda: Rates(1_000.0, 5e6, 5_000.0, 25e6))
     max_buckets_per_segment: int = MOST_BUCKETS
     split_vs_rebucket_min_msg_rate_in: float = 1_000.0
+    rebucket_down_window_seconds: float = 600.0
+    bucket_budget: int = DEFAULT_BUCKET_BUDGET
+    drain_fan_out: bool = True
 
     def __post_init__(self) -> None:
         _require(self.min_segments >= 1, "minSegments must be 1 or more")
@@ -62,12 +69,14 @@ class AutoScaleConfig:
         _require(self.max_dag_depth >= 0, "maxDagDepth must be 0 or more")
         _require(self.max_fanout >= 2, "split.maxFanout must be 2 or more")
         _require(1 <= self.max_buckets_per_segment <= MOST_BUCKETS, f"rebucket.maxPerSegment must be 1..{MOST_BUCKETS}")
+        _require(1 <= self.bucket_budget <= MOST_BUCKETS, f"rebucket.budget must be 1..{MOST_BUCKETS}")
         for name, seconds in (
             ("depthRecovery", self.depth_recovery_seconds),
             ("split.cooldown", self.split_cooldown_seconds),
             ("merge.cooldown", self.merge_cooldown_seconds),
             ("rebucket.cooldown", self.rebucket_cooldown_seconds),
             ("merge.window", self.merge_window_seconds),
+            ("rebucket.downWindow", self.rebucket_down_window_seconds),
             ("rebucket.splitVsRebucketMinMsgRateIn", self.split_vs_rebucket_min_msg_rate_in),
         ):
             _require(math.isfinite(seconds) and seconds >= 0, f"{name} must be 0 or more")

@@ -11,13 +11,15 @@ import heapq
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from scalable_topics.layout import Segment, SegmentLayout
+from scalable_topics_operator.autoscale.bucket_counts import correction, for_consumers
 from scalable_topics_operator.autoscale.clocks import Clocks
-from scalable_topics_operator.autoscale.config import SECONDS_MS, AutoScaleConfig
+from scalable_topics_operator.autoscale.config import MOST_SEGMENTS, SECONDS_MS, AutoScaleConfig
 from scalable_topics_operator.autoscale.decision import Action, Decision, Finding, Merge, Reason, Rebucket, Rule, Split
+from scalable_topics_operator.autoscale.demand import Demand
 from scalable_topics_operator.autoscale.lineage import counted_depth
 from scalable_topics_operator.autoscale.load import MATERIAL_CHANGE, Metric, Rates, SegmentLoad
 
@@ -35,6 +37,8 @@ class Situation:
         config: the topic's knobs.
         clocks: of earlier changes.
         now_ms: milliseconds since 1970.
+        demand: the most consumers there were of late; without it no segment gets fewer entry buckets.
+        spare_records: segments that the layout may grow by for the sake of order: the rest is for load and consumers.
         stale: why the load may not be acted on; empty if it may.
     """
 
@@ -44,6 +48,8 @@ class Situation:
     config: AutoScaleConfig
     clocks: Clocks
     now_ms: int
+    demand: Demand = field(default_factory=Demand)
+    spare_records: int = MOST_SEGMENTS
     stale: str = ""
 
 
@@ -52,7 +58,7 @@ def decide(situation: Situation) -> Decision:
     if not situation.config.enabled:
         return Decision(None, (Finding(Rule.ENABLED, False, "disabled", "enabled is false"),))
     case = _Case(situation)
-    action = case.by_consumers() or case.by_load() or case.by_cold()
+    action = case.by_consumers() or case.by_load() or case.by_cold() or case.by_idle()
     return Decision(action, tuple(case.findings), case.look_again_at_ms)
 
 
@@ -63,6 +69,8 @@ class _Case:
         self._active = situation.layout.active
         self._clocks = situation.clocks
         self._now_ms = situation.now_ms
+        self._demand = situation.demand
+        self._spare_records = situation.spare_records
         self._loads = {key: load for key, load in situation.loads.items() if load.rates.is_usable}
         self._consumers = max(situation.consumers.values(), default=0)
         self._buckets = sum(one.buckets for one in self._active)
@@ -122,8 +130,7 @@ class _Case:
         if wait := self._cooling("rebucket", self._clocks.rebucket_at_ms, config.rebucket_cooldown_seconds):
             self._note(Rule.CONSUMER_REBUCKET, "rebucket-cooldown", wait)
             return None
-        share = math.ceil(self._consumers / len(self._active))
-        wanted = min(1 << (share - 1).bit_length(), config.max_buckets_per_segment)
+        wanted = min(for_consumers(self._consumers, len(self._active)), config.max_buckets_per_segment)
         lower = tuple(sorted(one.segment_id for one in self._active if one.buckets < wanted))
         if not lower:
             self._note(
@@ -253,6 +260,54 @@ class _Case:
             window = self._config.merge_window_seconds
             return f"segment {segment.segment_id} has been cold for {max(0.0, cold_seconds):.0f} s of {window:g}"
         return ""
+
+    # Idle
+
+    def by_idle(self) -> Action | None:
+        """Back to the budget, when nothing else has been done for a while: a rollover has its price, too."""
+        config = self._config
+        if not self._is_fresh:
+            return None
+        peak = self._demand.most(self._now_ms)
+        found = correction(
+            {one.segment_id: one.buckets for one in self._active},
+            budget=config.bucket_budget,
+            consumers=self._consumers if peak is None else max(peak, self._consumers),
+            most=config.max_buckets_per_segment,
+        )
+        have = f"{self._buckets} entry buckets in all, rebucket.budget is {config.bucket_budget}"
+        if found is None:
+            self._note(Rule.IDLE_REBUCKET, "quiet", have)
+            return None
+        window = config.rebucket_down_window_seconds
+        if peak is None:
+            self._note(
+                Rule.IDLE_REBUCKET, "idle-window", f"{have}; consumers have not been watched for {window:g} s yet"
+            )
+            return None
+        times = (self._clocks.split_at_ms, self._clocks.merge_at_ms, self._clocks.rebucket_at_ms)
+        changed_at_ms = max((at_ms for at_ms in times if at_ms is not None), default=None)
+        if changed_at_ms is not None and self._now_ms - changed_at_ms < window * SECONDS_MS:
+            ago = (self._now_ms - changed_at_ms) / SECONDS_MS
+            self._note(Rule.IDLE_REBUCKET, "idle-window", f"{have}; changed {ago:.0f} s ago of {window:g}")
+            return None
+        if wait := self._cooling("rebucket", self._clocks.rebucket_at_ms, config.rebucket_cooldown_seconds):
+            self._note(Rule.IDLE_REBUCKET, "rebucket-cooldown", f"{have}; {wait}")
+            return None
+        segment_ids = found.segment_ids[: max(0, self._spare_records)]
+        if not segment_ids:
+            self._note(
+                Rule.IDLE_REBUCKET, "layout-filling", f"{have}; the layout holds {len(self._layout.segments)} segments"
+            )
+            return None
+        reason = Reason.IDLE_BUCKETS if found.lowers else Reason.BUCKET_DRIFT
+        self._fire(
+            Rule.IDLE_REBUCKET,
+            reason,
+            f"{have}, and there were {peak} consumers of one subscription at most for {window:g} s; {found.buckets} in "
+            f"each of {len(segment_ids)} segments",
+        )
+        return Rebucket(segment_ids, found.buckets, reason)
 
     # All
 

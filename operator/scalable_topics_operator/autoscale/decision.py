@@ -18,6 +18,8 @@ class Reason(StrEnum):
     MSG_RATE_OUT = "msgRateOut"
     BYTES_RATE_OUT = "bytesRateOut"
     COLD = "cold"
+    IDLE_BUCKETS = "idle-buckets"
+    BUCKET_DRIFT = "bucket-drift"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Rule(StrEnum):
     CONSUMER_REBUCKET = "consumer-rebucket"
     LOAD_SPLIT = "load-split"
     MERGE = "merge"
+    IDLE_REBUCKET = "idle-rebucket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,11 @@ class Decision:
     action: Action | None
     findings: tuple[Finding, ...]
     look_again_at_ms: int | None = None
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether the action is for order only: no load and no consumer waits for it."""
+        return self.action is not None and self.action.reason in (Reason.IDLE_BUCKETS, Reason.BUCKET_DRIFT)
 
     @property
     def code(self) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from scalable_topics_operator.autoscale.config import AutoScaleConfig, ConfigError
+from scalable_topics_operator.autoscale.config import MOST_BUCKETS, AutoScaleConfig, ConfigError
 from scalable_topics_operator.autoscale.load import Rates
 
 Knob = bool | int | float
@@ -17,6 +17,9 @@ Knobs = Mapping[str, Knob]
 
 DEFAULT = "default"
 """Origin of the knobs that no policy sets."""
+
+DRAIN_FAN_OUT = "rebucket.drainFanOut"
+BUCKET_BUDGET = "rebucket.budget"
 
 
 class Unit(StrEnum):
@@ -72,6 +75,9 @@ KNOBS: tuple[KnobEntry, ...] = (
         Unit.MESSAGES,
         "scalableTopicSplitVsRebucketMinMsgRateInThreshold",
     ),
+    KnobEntry("rebucket.downWindow", "rebucket_down_window_seconds", Unit.SECONDS),
+    KnobEntry(BUCKET_BUDGET, "bucket_budget", Unit.COUNT, "scalableTopicEntryBucketBudget"),
+    KnobEntry(DRAIN_FAN_OUT, "drain_fan_out", Unit.SWITCH),
 )
 """Every knob there is, in the order people see them."""
 
@@ -125,6 +131,19 @@ def resolve(levels: Sequence[Level]) -> EffectivePolicy:
     except ConfigError as error:
         return EffectivePolicy(knobs, origins, None, _problem(str(error), knobs, origins))
     return EffectivePolicy(knobs, origins, config)
+
+
+def drains_fanned_out(policy: EffectivePolicy) -> bool:
+    """Whether a topic's sealed segments may have several readers each until they are drained (pip-486).
+
+    It holds whatever else the policies contradict each other in.
+    """
+    return bool(policy.knobs[DRAIN_FAN_OUT])
+
+
+def bucket_budget(policy: EffectivePolicy) -> int:
+    """Entry buckets that a topic's segments share, 1..1024, whatever else the policies contradict each other in."""
+    return min(max(int(policy.knobs[BUCKET_BUDGET]), 1), MOST_BUCKETS)
 
 
 def exact(value: Knob) -> Knob:

@@ -15,6 +15,7 @@ from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.autoscale.config import AutoScaleConfig
 from scalable_topics_operator.autoscale.decide import Situation, decide
 from scalable_topics_operator.autoscale.decision import Decision, Finding, Rule
+from scalable_topics_operator.autoscale.demand import Demand
 from scalable_topics_operator.autoscale.policy import EffectivePolicy
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.object_key import ObjectKey
@@ -63,10 +64,12 @@ class Loads(Protocol):
 
 @dataclass(slots=True)
 class ScaleMemory:
-    """What the process remembers of decisions on a topic; losing it costs the time that segments must be cold.
+    """What the process remembers of decisions on a topic; losing it costs the time that segments must be cold, and
+    that consumers must have been few.
 
     Args:
         load: of its segments.
+        demand: of its consumers.
         due: monotonic time of the next decision.
         policy: what applied at the last one.
         decision: the last one.
@@ -80,6 +83,7 @@ class ScaleMemory:
     """
 
     load: TopicLoad = field(default_factory=TopicLoad)
+    demand: Demand = field(default_factory=Demand)
     due: float = 0.0
     policy: EffectivePolicy | None = None
     decision: Decision | None = None
@@ -156,7 +160,13 @@ class AutoScaler:
         memory.due = time.monotonic() + self._interval_seconds
 
     def acted(self, memory: ScaleMemory, *, succeeded: bool) -> None:
-        """What was decided has been done, or has failed: then it is tried again later and later."""
+        """What was decided has been done, or has failed: then it is tried again later and later.
+
+        What can wait holds nothing else back: it is tried again after another window.
+        """
+        if not succeeded and memory.decision is not None and memory.decision.can_wait:
+            memory.demand = Demand()
+            return
         memory.failures = 0 if succeeded else memory.failures + 1
         if memory.failures:
             pause_seconds = min(_MOST_PAUSE_SECONDS, self._interval_seconds * 2**memory.failures)
@@ -173,6 +183,12 @@ class AutoScaler:
         elif (sample := self._loads.sample(subject.connection)) is not None:
             self._take(sample, subject, memory, config)
         now_ms = time.time_ns() // 1_000_000
+        memory.demand = memory.demand.seen(
+            max(self._consumers.of(subject.key).values(), default=0),
+            now_ms,
+            window_seconds=config.rebucket_down_window_seconds,
+            most_gap_seconds=self._most_gap_seconds(subject),
+        )
         stale = memory.load.why_stale(now_ms, self._sample_seconds(subject))
         self._show(subject, memory.load, is_known=not stale)
         decision = self._why_off(subject, policy, memory.hindrance)
@@ -181,7 +197,7 @@ class AutoScaler:
         elif memory.stale_since_ms is None:
             memory.stale_since_ms = now_ms
         if decision is None:
-            decision = self._decide(subject, memory.load, config, now_ms, stale)
+            decision = self._decide(subject, memory, config, now_ms, stale)
         is_first = memory.decision is None
         memory.decision, memory.decided_at_ms, memory.pending = decision, now_ms, decision.action is not None
         memory.due = started + self._next_seconds(decision, now_ms, is_first)
@@ -230,15 +246,19 @@ class AutoScaler:
                 return True
         return False
 
-    def _decide(self, subject: Subject, load: TopicLoad, config: AutoScaleConfig, now_ms: int, stale: str) -> Decision:
+    def _decide(
+        self, subject: Subject, memory: ScaleMemory, config: AutoScaleConfig, now_ms: int, stale: str
+    ) -> Decision:
         return decide(
             Situation(
                 layout=subject.layout,
-                loads=load.records,
+                loads=memory.load.records,
                 consumers=self._consumers.of(subject.key),
                 config=_possible(config, subject.backend),
                 clocks=subject.clocks,
                 now_ms=now_ms,
+                demand=memory.demand,
+                spare_records=self._most_records // 2 - len(subject.layout.segments),
                 stale=stale,
             )
         )

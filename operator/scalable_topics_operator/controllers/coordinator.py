@@ -14,6 +14,7 @@ from typing import Any
 
 from scalable_topics.layout import LayoutError, Part, SegmentLayout, TopicName
 from scalable_topics_operator.assignment.group import Group, Member
+from scalable_topics_operator.assignment.overview import reading_of
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeNotFound
@@ -83,6 +84,7 @@ class Coordinator:
         term_of: leadership term for a topic; raises where this replica does not lead it.
         raise_term: called with a topic and the higher term that a record of it carries (R5).
         wake: has an object reconciled.
+        fans_out: whether several consumers may share what is left of a topic's sealed segments.
         monotonic: clock.
     """
 
@@ -98,6 +100,7 @@ class Coordinator:
         term_of: Callable[[ObjectKey], int],
         raise_term: Callable[[ObjectKey, int], None],
         wake: Callable[[ObjectKey], None],
+        fans_out: Callable[[ObjectKey, Body], bool],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kube = kube
@@ -110,8 +113,11 @@ class Coordinator:
         self._term_of = term_of
         self._raise_term = raise_term
         self._wake = wake
+        self._fans_out = fans_out
         self._monotonic = monotonic
         self._rooms: dict[ObjectKey, Room] = {}
+        # Whose series there are.
+        self._shown: dict[ObjectKey, tuple[str, str]] = {}
 
     def room(self, key: ObjectKey) -> Room:
         """The sessions of a subscription."""
@@ -124,6 +130,7 @@ class Coordinator:
         room = self._rooms.pop(key, None)
         if room is not None:
             room.refuse_all(503, "another replica leads the topic now; register again", final=False)
+        self._show_nothing(key)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         """Bring one subscription forward; answers when to look again, in seconds, if nothing happens before.
@@ -165,6 +172,7 @@ class Coordinator:
         room = self._rooms.pop(key, None)
         if room is not None:
             room.refuse_all(410, "the subscription's object was deleted; register again to make it anew", final=False)
+        self._show_nothing(key)
         if body is not None:
             self._counts.set(topic_of_subscription(body), body["spec"]["subscription"], 0)
 
@@ -202,6 +210,8 @@ class Coordinator:
         self._watch(turn, room, group)
         if turn.topic is None or not is_native(turn.topic):
             self._counts.set(turn.topic_key, turn.subscription, len(group.members))
+        if layout is not None:
+            self._show(turn, group, layout)
         all_told = True
         if turn.situation.phase is Phase.DELETING:
             room.refuse_all(409, f"subscription {turn.subscription} is being deleted", final=True)
@@ -243,7 +253,8 @@ class Coordinator:
             drained = await looks.drained(group, turn.subscription)
             self._looked(room, drained)
             group = group.with_drained(drained)
-        return group.settle(layout, turn.term), removed
+        fans_out = turn.topic is None or self._fans_out(turn.topic_key, turn.topic)
+        return group.settle(layout, turn.term, fans_out=fans_out), removed
 
     def _looked(self, room: Room, drained: frozenset[int]) -> None:
         """Look again soon while consumers say that there is something to find, and later and later otherwise."""
@@ -311,7 +322,9 @@ class Coordinator:
                 all_told = False
                 continue
             session.told = (group.version, member.assigned)
-            frame = assignment_frame(turn.topic_name, layout, group.version, member.assigned, starts)
+            # Only checkpoint consumers are told where they begin.
+            floors = None if starts is None else turn.situation.floors
+            frame = assignment_frame(turn.topic_name, layout, group.version, member.assigned, starts, floors)
             session.outlet.send(frame)
         return all_told
 
@@ -336,6 +349,14 @@ class Coordinator:
         if turn.situation.phase is Phase.SEEKING and room.away:
             times.append(self._monotonic() + _LOOK_SECONDS)
         return max(0.0, min(times) - self._monotonic()) if times else None
+
+    def _show(self, turn: _Turn, group: Group, layout: SegmentLayout) -> None:
+        shown = self._shown[turn.key] = str(turn.topic_name), turn.subscription
+        self._metrics.sharing.show(*shown, reading_of(group, layout))
+
+    def _show_nothing(self, key: ObjectKey) -> None:
+        if shown := self._shown.pop(key, None):
+            self._metrics.sharing.forget(*shown)
 
     def _backend(self, turn: _Turn) -> TopicBackend:
         backend = self._backend_of(turn.topic) if turn.topic is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from scalable_topics.layout import Part
 from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
 from scalable_topics_operator.api.segment_operation import SegmentOperationSpec
 from scalable_topics_operator.operations.context import DeclaredSubscription, TopicIntent, TotalPolicies
@@ -26,19 +27,22 @@ from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 _DEFAULT_QUOTA_ACTION = "producer_request_hold"
 
 
-def topic_intent(spec: ScalableTopicSpec, ordered: Mapping[str, DeclaredSubscription]) -> TopicIntent:
+def topic_intent(
+    spec: ScalableTopicSpec, ordered: Mapping[str, DeclaredSubscription], *, bucket_budget: int
+) -> TopicIntent:
     """What a ScalableTopic asks of operations.
 
     Args:
         spec: of the object.
         ordered: what its ScalableTopicSubscriptions ask of its cursors; an entry of the spec goes before.
+        bucket_budget: entry buckets over the whole topic, as its effective policy has it.
     """
     per_segment = spec.policies.per_segment if spec.policies else None
     total = spec.policies.total if spec.policies else None
     quota = total.backlog_quota_bytes if total else None
     return TopicIntent(
         initial_segments=spec.segments.initial,
-        bucket_budget=spec.bucket_budget,
+        bucket_budget=bucket_budget,
         subscriptions={
             **ordered,
             **{
@@ -90,7 +94,8 @@ def operation_request(spec: SegmentOperationSpec) -> ReshapeRequest | PruneReque
         return SkipAllRequest(spec.skip_all.subscription)
     if spec.type == "Restore" and spec.restore is not None:
         positions = {
-            one.segment: MessagePosition(one.ledger_id, one.entry_id, one.batch_index) for one in spec.restore.positions
+            Part(one.segment, one.bucket): MessagePosition(one.ledger_id, one.entry_id, one.batch_index)
+            for one in spec.restore.positions
         }
         return RestoreRequest(spec.restore.subscription, positions, spec.restore.allow_gaps)
     if spec.type == "Migrate":

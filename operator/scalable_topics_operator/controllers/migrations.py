@@ -89,7 +89,7 @@ class Migrations:
             migrator.ordinary(work),
             work.topic,
             name,
-            bucket_budget=work.spec.bucket_budget,
+            bucket_budget=work.ctx.declared.bucket_budget,
             force=force,
             enabled=work.ctx.settings.migration_enabled,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scalable_topics_operator.autoscale.policy import DRAIN_FAN_OUT
 from scalable_topics_operator.controllers.engine import Engine, engine_of
 from scalable_topics_operator.controllers.policy_book import PolicyBook
 from scalable_topics_operator.controllers.topic_status import recorded_managed
@@ -93,7 +94,13 @@ class NativeSettings:
         if why := unsupported(work.ctx.intent):
             reports.append(("NotApplied", why))
         effective = self._policies.effective(work.key, work.store.body)
-        if not self._is_off(work) and (paths := unknown_to_brokers(effective)):
+        unknown = unknown_to_brokers(effective)
+        if DRAIN_FAN_OUT in unknown:
+            reports.append(
+                ("NotApplied", f"the brokers deal segments to consumers by themselves and know no {DRAIN_FAN_OUT}")
+            )
+        paths = [path for path in unknown if path != DRAIN_FAN_OUT]
+        if paths and not self._is_off(work):
             reports.append(
                 (
                     "NotApplied",

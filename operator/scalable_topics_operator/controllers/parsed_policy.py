@@ -11,7 +11,7 @@ from scalable_topics.layout import LayoutError, TopicName
 from scalable_topics_operator.api.auto_scale_policy import AutoScaleKnobs, LabelSelector, SegmentAutoScalePolicy
 from scalable_topics_operator.api.common import first_problem
 from scalable_topics_operator.api.scalable_topic import TopicAutoScale
-from scalable_topics_operator.autoscale.policy import Knobs, Level
+from scalable_topics_operator.autoscale.policy import BUCKET_BUDGET, Knobs, Level
 from scalable_topics_operator.autoscale.written_knobs import read_written
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.object_key import ObjectKey
@@ -129,15 +129,21 @@ def parse_policy(key: ObjectKey, body: Body) -> ParsedPolicy:
 
 
 def inline_level(key: ObjectKey, body: Body) -> Level | None:
-    """The knobs in a ScalableTopic's own spec; None if it has none. Raises InvalidKnobs."""
-    inline = body["spec"].get("autoScale")
-    if not inline:
+    """The knobs in a ScalableTopic's own spec; None if it has none. Raises InvalidKnobs.
+
+    `spec.bucketBudget` is one of them, which `spec.autoScale` goes before.
+    """
+    inline, budget = body["spec"].get("autoScale"), body["spec"].get("bucketBudget")
+    if not inline and budget is None:
         return None
     try:
-        knobs = TopicAutoScale.model_validate(inline)
+        knobs = TopicAutoScale.model_validate(inline or {})
     except ValidationError as error:
         raise InvalidKnobs(f"spec.autoScale.{first_problem(error)}") from error
-    return Level(inline_name(key), read_knobs(knobs, "spec.autoScale"))
+    if budget is not None and type(budget) is not int:
+        raise InvalidKnobs("spec.bucketBudget is no whole number")
+    own = {} if budget is None else {BUCKET_BUDGET: budget}
+    return Level(inline_name(key), {**own, **read_knobs(knobs, "spec.autoScale")})
 
 
 def subject_of(body: Body) -> Subject:

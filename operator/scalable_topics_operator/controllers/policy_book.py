@@ -95,6 +95,10 @@ class PolicyBook:
             answer.effective = self._with_inline(answer)
         return answer.effective
 
+    def expected(self, key: ObjectKey, manifest: Body) -> EffectivePolicy:
+        """What would apply to a ScalableTopic that is not there yet; nothing of it is remembered."""
+        return self._with_inline(self._look_up(key, manifest))
+
     def applied(self, key: ObjectKey, body: Body) -> Group:
         """The policies that apply to a ScalableTopic, its own spec apart."""
         return self._answer(key, body).group
@@ -181,17 +185,7 @@ class PolicyBook:
             or answer.generation != metadata["generation"]
             or answer.subject.labels != (metadata.get("labels") or {})
         ):
-            subject = subject_of(body)
-            shelves = self._shelves_for(subject)
-            answer = _Answer(
-                metadata["uid"],
-                metadata["generation"],
-                subject,
-                shelves,
-                _inline(key, body),
-                _group(subject, shelves),
-            )
-            self._answers[key] = answer
+            answer = self._answers[key] = self._look_up(key, body)
             return answer
         shelves = self._shelves_for(answer.subject)
         if shelves != answer.shelves:
@@ -199,6 +193,12 @@ class PolicyBook:
             if group != answer.group:
                 answer.group, answer.effective = group, None
         return answer
+
+    def _look_up(self, key: ObjectKey, body: Body) -> _Answer:
+        metadata, subject = body["metadata"], subject_of(body)
+        shelves = self._shelves_for(subject)
+        uid, generation = metadata.get("uid", ""), metadata.get("generation", 0)
+        return _Answer(uid, generation, subject, shelves, _inline(key, body), _group(subject, shelves))
 
     def _shelves_for(self, subject: Subject) -> tuple[Shelf, Shelf]:
         return self._page(subject.namespace).shelf, self._page(subject.connection.namespace).shelf

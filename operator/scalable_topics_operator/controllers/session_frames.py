@@ -8,7 +8,7 @@ from typing import Any
 from scalable_topics.layout import Part, Segment, SegmentLayout, TopicName
 from scalable_topics_operator.assignment.group import Version
 from scalable_topics_operator.backends.classic.names import segment_topic
-from scalable_topics_operator.operations.protocols import Position
+from scalable_topics_operator.operations.protocols import MessagePosition, Position
 
 
 def registered_frame(record: str, grace_seconds: float, handover_seconds: float) -> dict[str, Any]:
@@ -33,6 +33,7 @@ def assignment_frame(
     version: Version,
     parts: Iterable[Part],
     starts: Mapping[int, Position | None] | None = None,
+    floors: Mapping[Part, MessagePosition] | None = None,
 ) -> dict[str, Any]:
     """Everything a consumer may be attached to.
 
@@ -42,6 +43,7 @@ def assignment_frame(
         version: of the assignment.
         parts: these, of segments in the layout.
         starts: up to where segments are acknowledged, as checkpoint consumers are told (R22).
+        floors: up to where entry buckets are not to be delivered again, as the same are told.
     """
     known = starts or {}
     buckets: dict[int, list[int]] = {}
@@ -50,11 +52,19 @@ def assignment_frame(
     return {
         "type": "assignment",
         "version": {"term": version.term, "epoch": version.epoch, "counter": version.counter},
-        "segments": [_segment(topic, layout.segment(one), some, known.get(one)) for one, some in buckets.items()],
+        "segments": [
+            _segment(topic, layout.segment(one), some, known.get(one), floors or {}) for one, some in buckets.items()
+        ],
     }
 
 
-def _segment(topic: TopicName, segment: Segment, buckets: list[int], start: Position | None) -> dict[str, Any]:
+def _segment(
+    topic: TopicName,
+    segment: Segment,
+    buckets: list[int],
+    start: Position | None,
+    floors: Mapping[Part, MessagePosition],
+) -> dict[str, Any]:
     data: dict[str, Any] = {
         "id": segment.segment_id,
         "range": segment.hash_range.descriptor,
@@ -67,4 +77,16 @@ def _segment(topic: TopicName, segment: Segment, buckets: list[int], start: Posi
         data["end"] = segment.sealed_position
     if start is not None:
         data["start"] = str(start)
+    told = [
+        {"bucket": bucket, "position": _floor(floors[part])}
+        for bucket in buckets or range(segment.buckets)
+        if (part := Part(segment.segment_id, bucket)) in floors
+    ]
+    if told:
+        data["floors"] = told
     return data
+
+
+def _floor(position: MessagePosition) -> str:
+    entry = f"{position.ledger_id}:{position.entry_id}"
+    return entry if position.batch_index < 0 else f"{entry}:{position.batch_index}"

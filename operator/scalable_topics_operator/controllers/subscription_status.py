@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -13,6 +13,7 @@ from scalable_topics_operator.assignment.parts_json import from_parts_json, to_b
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
 from scalable_topics_operator.controllers.topic_backend import is_native
+from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from scalable_topics_operator.operations.topic_state import TopicState, read_state
 
@@ -36,12 +37,14 @@ class Situation:
         standing: the same for people.
         layout: of the topic; None while there is none, and where the brokers own it: they tell consumers what to read.
         out_of_scope: ids of segments that it never reads (R18).
+        floors: up to where entry buckets are not to be delivered again (R22).
     """
 
     phase: Phase
     standing: Standing
     layout: SegmentLayout | None = None
     out_of_scope: frozenset[int] = frozenset()
+    floors: Mapping[Part, MessagePosition] = field(default_factory=dict)
 
 
 def situation_of(topic: str, body: Body | None, subscription: str) -> Situation:
@@ -67,7 +70,7 @@ def situation_of(topic: str, body: Body | None, subscription: str) -> Situation:
     phase, standing = _stands(state, entry)
     if is_native(body):
         return Situation(phase, standing)
-    return Situation(phase, standing, state.layout, frozenset(entry.out_of_scope))
+    return Situation(phase, standing, state.layout, frozenset(entry.out_of_scope), entry.floors)
 
 
 def _stands(state: TopicState, entry: SubscriptionState) -> tuple[Phase, Standing]:

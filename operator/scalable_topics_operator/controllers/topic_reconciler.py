@@ -143,9 +143,7 @@ class TopicReconciler:
         if layout is not None:
             work.memory.next_segment_id = layout.next_segment_id
             work.memory.shown = str(work.topic)
-            self._metrics.show_layout(
-                str(work.topic), active=len(layout.active), sealed=len(layout.sealed), epoch=layout.epoch
-            )
+            self._metrics.show_layout(str(work.topic), layout)
         generation, now = work.generation, timestamp_now()
         status = with_standing(work.store.status, problem or Standing.healthy(), generation=generation, now=now)
         aspects = (

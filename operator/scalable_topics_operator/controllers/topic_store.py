@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.controllers.topic_status import TopicFacts, with_state
+from scalable_topics_operator.operations.journal import Action, OperationKind, Result
 from scalable_topics_operator.operations.topic_state import TopicState, read_state
 from scalable_topics_operator.telemetry.metrics import Metrics
 
@@ -52,8 +54,19 @@ class StatusTopicStore:
         for action in state.actions:
             if action.id not in finished_before:
                 self._metrics.operations.labels(action.kind, action.result.value).inc()
+                if _has_rebucketed(action, state.layout):
+                    self._metrics.scaling.rolled_over(self.facts.topic)
         self._state = state
 
     async def write_status(self, status: Mapping[str, Any]) -> bool:
         """Write parts of the status that operations do not own; answers whether that was needed."""
         return await self._store.write(status)
+
+
+def _has_rebucketed(action: Action, layout: SegmentLayout | None) -> bool:
+    """Whether it gave a segment another bucket count; a segment that was lost is replaced by one with the same."""
+    if layout is None or action.kind != OperationKind.REBUCKET or action.result is not Result.SUCCEEDED:
+        return False
+    counts = {layout.segments[one].buckets for one in (*action.parents, *action.children) if one in layout.segments}
+    # Brokers may have pruned what it was before.
+    return len(counts) > 1 or not layout.segments.keys() >= {*action.parents, *action.children}

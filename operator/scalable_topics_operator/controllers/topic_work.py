@@ -171,7 +171,19 @@ def brokers_of(connections: ConnectionController, body: Body) -> TopicBackend | 
 
 
 class TopicWorkMaker:
-    """Checks a ScalableTopic against everything that must hold before the brokers are asked for anything."""
+    """Checks a ScalableTopic against everything that must hold before the brokers are asked for anything.
+
+    Args:
+        cache: objects as last seen.
+        connections: to Pulsar clusters.
+        events: tell people.
+        installation: whose claims are ours.
+        settings: times and bounds of operations.
+        metrics: count what is written.
+        term_of: of a topic's leadership.
+        raise_term: called with a term that a later leader has written.
+        budget_of: entry buckets of a topic, as policies have it.
+    """
 
     def __init__(
         self,
@@ -183,10 +195,12 @@ class TopicWorkMaker:
         metrics: Metrics,
         term_of: Callable[[ObjectKey], int],
         raise_term: Callable[[ObjectKey, int], None],
+        budget_of: Callable[[ObjectKey, Body], int],
     ) -> None:
         self._cache = cache
         self._term_of = term_of
         self._raise_term = raise_term
+        self._budget_of = budget_of
         self._connections = connections
         self._events = events
         self._installation = installation
@@ -214,7 +228,9 @@ class TopicWorkMaker:
         ctx = OperationContext(
             topic=topic,
             store=topic_store,
-            declared=topic_intent(spec, declared_by_objects(self._cache, key)),
+            declared=topic_intent(
+                spec, declared_by_objects(self._cache, key), bucket_budget=self._budget_of(key, body)
+            ),
             claim=Claim(
                 installation_id=self._installation.installation_id,
                 kubernetes_uid=self._installation.kubernetes_uid,

@@ -32,6 +32,8 @@ def read_positions(body: Any) -> list[dict[str, int]]:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the body"
         raise Refusal(400, f"{where}: {first['msg']}; positions are wanted as checkpoints have them") from None
-    if len({one.segment for one in positions}) < len(positions):
-        raise Refusal(400, "positions names a segment twice; merge the checkpoints of the group's consumers")
+    if len({(one.segment, one.bucket) for one in positions}) < len(positions):
+        raise Refusal(
+            400, "positions names a segment, or a bucket of it, twice; merge the checkpoints of the group's consumers"
+        )
     return [one.to_json_object() for one in positions]

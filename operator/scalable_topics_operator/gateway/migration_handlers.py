@@ -6,10 +6,12 @@ from typing import Any
 
 from aiohttp import web
 
-from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.autoscale.policy import bucket_budget
+from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.migrations import look_at_ordinary, plan_of
+from scalable_topics_operator.controllers.policy_book import PolicyBook
 from scalable_topics_operator.gateway import operation_routes
 from scalable_topics_operator.gateway.acting import CallerWrites
 from scalable_topics_operator.gateway.brokers import Brokers, answering
@@ -25,8 +27,6 @@ from scalable_topics_operator.gateway.topic_directory import Unfound
 from scalable_topics_operator.operations.errors import MigrationRefused, NamespaceMissing
 from scalable_topics_operator.operations.preflight import Preflight
 
-_BUCKET_BUDGET: int = ScalableTopicSpec.model_fields["bucket_budget"].default
-
 
 class MigrationHandlers:
     """Handles migrations: by a SegmentOperation where a ScalableTopic declares the topic, else by a ScalableTopic.
@@ -37,6 +37,7 @@ class MigrationHandlers:
         operations: makes SegmentOperations.
         declarations: makes ScalableTopics.
         brokers: asked what a migration would meet.
+        book: knows how many entry buckets a topic would get.
         enabled: whether this operator migrates.
     """
 
@@ -47,6 +48,7 @@ class MigrationHandlers:
         operations: OperationMaker,
         declarations: TopicDeclarations,
         brokers: Brokers,
+        book: PolicyBook,
         *,
         enabled: bool,
     ) -> None:
@@ -55,6 +57,7 @@ class MigrationHandlers:
         self._operations = operations
         self._declarations = declarations
         self._brokers = brokers
+        self._book = book
         self._enabled = enabled
 
     def bound(self) -> list[Bound]:
@@ -89,7 +92,7 @@ class MigrationHandlers:
         await self._admission.require(call, Right("create", TOPICS), mapping.namespace)
         mapping.require_allowed(mapping.namespace, topic, "Migrate")
         self._declarations.require_free(topic, mapping)
-        found = await self._look(call, mapping.connection)
+        found = await self._look(call, mapping.connection, manifest)
         if dry_run:
             plan = plan_of(found, force=_force(call))
             return web.json_response({"message": "dry run: nothing was changed", "plan": plan})
@@ -100,14 +103,15 @@ class MigrationHandlers:
             )
         return await self._declarations.make(call, manifest, "cannot be migrated")
 
-    async def _look(self, call: Call, connection: ObjectKey) -> Preflight:
+    async def _look(self, call: Call, connection: ObjectKey, manifest: Body) -> Preflight:
         """What the migration would meet, so that what is refused makes no object. Raises Refusal."""
         backend, topic = self._brokers.of(connection), call.topic
+        budget = bucket_budget(self._book.expected(key_of(TOPICS, manifest), manifest))
         async with answering():
             try:
                 name = await backend.read_name(topic)
                 return await look_at_ordinary(
-                    backend, topic, name, bucket_budget=_BUCKET_BUDGET, force=_force(call), enabled=self._enabled
+                    backend, topic, name, bucket_budget=budget, force=_force(call), enabled=self._enabled
                 )
             except MigrationRefused as refused:
                 raise Refusal(status_of(refused.reason), f"{topic} cannot be migrated: {refused}") from None

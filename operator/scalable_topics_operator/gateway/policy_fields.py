@@ -14,7 +14,13 @@ from typing import Any
 from scalable_topics_operator.autoscale.policy import KNOBS, Knobs, Unit, exact
 
 _PREFIX = "scalableTopic"
-_OTHERWISE = {"enabled": "enabled", "depthRecovery": "depthRecovery", "split.maxFanout": "splitMaxFanout"}
+_OTHERWISE = {
+    "enabled": "enabled",
+    "depthRecovery": "depthRecovery",
+    "split.maxFanout": "splitMaxFanout",
+    "rebucket.downWindow": "rebucketDownWindow",
+    "rebucket.drainFanOut": "rebucketDrainFanOut",
+}
 _DECIMALS = 3
 MOST = 10**15
 """Largest amount: what fits into the form of an amount in a manifest."""

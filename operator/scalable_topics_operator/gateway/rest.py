@@ -81,7 +81,7 @@ def rest_routes(sources: RestSources, parts: GatewayParts) -> Iterable[web.Route
         admission, writes, waits, cache, looks, sources.wishes, parts.leaders, parts.forwarding
     )
     migrations = MigrationHandlers(
-        admission, writes, operations, declarations, brokers, enabled=sources.migration_enabled
+        admission, writes, operations, declarations, brokers, sources.book, enabled=sources.migration_enabled
     )
     bound = (
         *topics.bound(),

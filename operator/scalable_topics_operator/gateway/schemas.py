@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scalable_topics.layout import MAX_BUCKETS
 from scalable_topics_operator.api.common import MOST_POSITIONS, MOST_WHOLE
 from scalable_topics_operator.autoscale.policy import Unit
 from scalable_topics_operator.gateway.policy_fields import MOST, POLICY_FIELDS
@@ -113,7 +114,13 @@ POSITIONS: Schema = {
                 "type": "object",
                 "additionalProperties": False,
                 "required": ["segment", "ledgerId", "entryId"],
-                "properties": {"segment": _ORDINAL, "ledgerId": _ORDINAL, "entryId": _PLACE, "batchIndex": _PLACE},
+                "properties": {
+                    "segment": _ORDINAL,
+                    "bucket": {**_PLACE, "maximum": MAX_BUCKETS - 1},
+                    "ledgerId": _ORDINAL,
+                    "entryId": _PLACE,
+                    "batchIndex": _PLACE,
+                },
             },
             minItems=1,
             maxItems=MOST_POSITIONS,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from enum import Enum
 
 from scalable_topics.layout import Segment, SegmentLayout
+from scalable_topics_operator.operations.bucket_positions import segments_of
 from scalable_topics_operator.operations.requests import CursorRequest, RestoreRequest, SeekRequest
 
 
@@ -22,7 +23,7 @@ class Move(Enum):
 def moves_of(layout: SegmentLayout, wants: CursorRequest) -> Mapping[int, Move]:
     """Where the cursors go for a request, by segment."""
     if isinstance(wants, RestoreRequest):
-        return moves_of_restore(layout, wants.positions)
+        return moves_of_restore(layout, segments_of(wants.positions))
     to_ms = wants.to_ms if isinstance(wants, SeekRequest) else None
     return {segment_id: move_of(segment, to_ms) for segment_id, segment in layout.segments.items()}
 

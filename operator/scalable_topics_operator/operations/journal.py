@@ -10,8 +10,10 @@ from typing import Any
 
 from scalable_topics.layout import (
     HashRange,
+    Part,
     PlannedSegment,
 )
+from scalable_topics_operator.operations.bucket_positions import from_positions_json, to_positions_json
 from scalable_topics_operator.operations.migrated_from import Migration
 from scalable_topics_operator.operations.protocols import MessagePosition
 
@@ -96,7 +98,7 @@ class Operation:
         message: why it is being rolled back.
         reason: why it was begun, where the operator did so by itself.
         seek_to_ms: where the cursors are moved to, in milliseconds since 1970; None where it is no seek.
-        positions: behind which message of each segment a restore moves them.
+        positions: behind which message of each segment, or of its buckets, a restore moves them.
         migration: the ordinary topic that is migrated, if it is a migration; its topics are the parents.
     """
 
@@ -116,7 +118,7 @@ class Operation:
     message: str = ""
     reason: str = ""
     seek_to_ms: int | None = None
-    positions: Mapping[int, MessagePosition] = field(default_factory=dict)
+    positions: Mapping[Part, MessagePosition] = field(default_factory=dict)
     migration: Migration | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -154,15 +156,7 @@ class Operation:
         if self.seek_to_ms is not None:
             data["seekToMs"] = self.seek_to_ms
         if self.positions:
-            data["positions"] = [
-                {
-                    "segment": segment_id,
-                    "ledgerId": position.ledger_id,
-                    "entryId": position.entry_id,
-                    "batchIndex": position.batch_index,
-                }
-                for segment_id, position in sorted(self.positions.items())
-            ]
+            data["positions"] = to_positions_json(self.positions)
         if self.migration is not None:
             data["migration"] = self.migration.to_json()
         return data
@@ -195,10 +189,7 @@ class Operation:
             message=data.get("message", ""),
             reason=data.get("reason", ""),
             seek_to_ms=data.get("seekToMs"),
-            positions={
-                entry["segment"]: MessagePosition(entry["ledgerId"], entry["entryId"], entry["batchIndex"])
-                for entry in data.get("positions", ())
-            },
+            positions=from_positions_json(data.get("positions", ())),
             migration=Migration.from_json(data["migration"]) if data.get("migration") else None,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from scalable_topics.layout import PlannedSegment
+from scalable_topics.layout import Part, PlannedSegment
 from scalable_topics_operator.operations.context import TopicContext
 from scalable_topics_operator.operations.journal import (
     Operation,
@@ -31,7 +31,7 @@ def new_operation(
     next_segment_id: int | None = None,
     reason: str = "",
     seek_to_ms: int | None = None,
-    positions: Mapping[int, MessagePosition] | None = None,
+    positions: Mapping[Part, MessagePosition] | None = None,
     migration: Migration | None = None,
 ) -> Operation:
     """A journal entry of this moment and term; see `Operation`. One that reserves no ids leaves `next_segment_id`."""

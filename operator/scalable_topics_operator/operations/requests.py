@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from scalable_topics.layout import LayoutArgumentError, SegmentChange, SegmentLayout
+from scalable_topics.layout import LayoutArgumentError, Part, SegmentChange, SegmentLayout
 from scalable_topics_operator.autoscale.decision import Action, Merge, Rebucket, Split
 from scalable_topics_operator.operations.errors import RequestRefused
 from scalable_topics_operator.operations.protocols import MessagePosition
@@ -70,12 +70,12 @@ class RestoreRequest:
 
     Args:
         subscription: the group.
-        positions: the last message of each segment that counts as received.
+        positions: the last message that counts as received, of whole segments and of entry buckets.
         allow_gaps: whether to go on where messages behind a position may be gone.
     """
 
     subscription: str
-    positions: Mapping[int, MessagePosition]
+    positions: Mapping[Part, MessagePosition]
     allow_gaps: bool = False
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scalable_topics.layout import Segment, SegmentLayout
+from scalable_topics.layout import Part, Segment, SegmentLayout
+from scalable_topics_operator.operations.bucket_positions import segments_of
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.cursor_moves import Move, moves_of_restore
 from scalable_topics_operator.operations.errors import RequestRefused, TopicMissing
@@ -23,17 +24,22 @@ async def require_kept(ctx: OperationContext, wants: RestoreRequest) -> None:
     layout = ctx.store.state.layout
     if layout is None:
         return
-    segments = [_named(layout, *one) for one in sorted(wants.positions.items())]
-    looks = dict(await concurrently(_look(ctx, segment, wants.subscription) for segment in segments))
-    for segment_id, look in looks.items():
-        _check_position(segment_id, look, wants)
+    segments = {part.segment_id: _named(layout, part, position) for part, position in sorted(wants.positions.items())}
+    looks = dict(await concurrently(_look(ctx, segment, wants.subscription) for segment in segments.values()))
+    for part, position in sorted(wants.positions.items()):
+        _check_position(part.segment_id, looks[part.segment_id], position, wants)
     if not wants.allow_gaps:
         read = [segment for segment in _later(layout, wants) if _may_be_read(layout, segment, looks, wants)]
         await concurrently(_check_age(ctx, segment) for segment in read)
 
 
-def _named(layout: SegmentLayout, segment_id: int, position: MessagePosition) -> Segment:
+def _named(layout: SegmentLayout, part: Part, position: MessagePosition) -> Segment:
+    segment_id = part.segment_id
     segment = layout.segments.get(segment_id)
+    if segment is not None and part.bucket >= segment.buckets:
+        raise RequestRefused(
+            "InvalidRequest", f"segment {segment_id} has {segment.buckets} entry buckets, and no bucket {part.bucket}"
+        )
     if segment is not None:
         return segment
     if segment_id < layout.next_segment_id:
@@ -58,8 +64,7 @@ async def _look(ctx: OperationContext, segment: Segment, subscription: str) -> t
     return segment.segment_id, look
 
 
-def _check_position(segment_id: int, look: SegmentLook, wants: RestoreRequest) -> None:
-    position = wants.positions[segment_id]
+def _check_position(segment_id: int, look: SegmentLook, position: MessagePosition, wants: RestoreRequest) -> None:
     place = _place(position)
     if place > look.last_confirmed:
         raise RequestRefused(
@@ -78,7 +83,7 @@ def _check_position(segment_id: int, look: SegmentLook, wants: RestoreRequest) -
 
 def _later(layout: SegmentLayout, wants: RestoreRequest) -> list[Segment]:
     """Segments of which everything is to be read again."""
-    moves = moves_of_restore(layout, wants.positions)
+    moves = moves_of_restore(layout, segments_of(wants.positions))
     return [segment for segment in layout.segments.values() if moves[segment.segment_id] is Move.TO_THE_BEGINNING]
 
 

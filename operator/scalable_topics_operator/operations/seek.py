@@ -10,14 +10,17 @@ from dataclasses import replace
 from datetime import datetime
 
 from scalable_topics.layout import Segment
+from scalable_topics_operator.operations.bucket_positions import Positions, floors_of, least_position, order
 from scalable_topics_operator.operations.context import OperationContext, concurrently
 from scalable_topics_operator.operations.cursor_moves import Move, moves_of
 from scalable_topics_operator.operations.errors import BackendRefused, NotYet, RequestRefused, TopicMissing
 from scalable_topics_operator.operations.journal import Operation, OperationKind, Request, Result, Step
 from scalable_topics_operator.operations.journaling import close_journal, new_operation, open_journal
+from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.requests import CursorRequest, RestoreRequest, SeekRequest, SkipAllRequest
 from scalable_topics_operator.operations.restorable import require_kept
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase
+from scalable_topics_operator.operations.topic_state import TopicState
 
 _KINDS = {
     SeekRequest: OperationKind.SEEK,
@@ -80,11 +83,15 @@ async def advance_seek(ctx: OperationContext, operation: Operation) -> None:
             await _wait_for_readers(ctx, operation)
             return
         operation = replace(operation, step=Step.MOVING)
-        await ctx.store.commit(replace(ctx.store.state, operation=operation))
+        # Nobody is told of floors before the journal is closed, and those of an earlier restore hold no more.
+        state = _with_floors(ctx.store.state, operation)
+        await ctx.store.commit(replace(state, operation=operation))
     wants = _wants(operation)
     try:
         await concurrently(_move(ctx, segment, move, wants) for segment, move in _moves(ctx, wants))
     except BackendRefused as refusal:
+        # A floor beyond a cursor that has not moved would keep back what nobody has received.
+        await ctx.store.commit(_with_floors(ctx.store.state, replace(operation, positions={})))
         await close_journal(
             ctx, operation, Result.FAILED, f"cursors may have been moved on some segments only: {refusal}"
         )
@@ -119,7 +126,31 @@ async def _move(ctx: OperationContext, segment: Segment, move: Move, wants: Curs
         case Move.TO_THE_TIME, SeekRequest(_, to_ms):
             await ctx.backend.seek(topic, subscription, to_ms)
         case Move.BEHIND_THE_POSITION, RestoreRequest(_, positions):
-            await ctx.backend.move_behind(topic, subscription, positions[segment.segment_id])
+            await _move_behind(ctx, topic, segment, subscription, positions)
+
+
+async def _move_behind(
+    ctx: OperationContext, topic: str, segment: Segment, subscription: str, positions: Positions
+) -> None:
+    position, is_complete = least_position(segment, positions)
+    if not is_complete:
+        look = await ctx.backend.look(topic)
+        cursor = look.cursors.get(subscription)
+        if cursor is None:
+            return
+        # Moved once more, it only stays where it is.
+        committed = MessagePosition(cursor.mark_delete.ledger_id, cursor.mark_delete.entry_id)
+        position = min(position, committed, key=order)
+    await ctx.backend.move_behind(topic, subscription, position)
+
+
+def _with_floors(state: TopicState, operation: Operation) -> TopicState:
+    """What consumers of the subscription are told of entry buckets afterwards."""
+    entry = state.subscriptions.get(operation.subscriptions[0])
+    if entry is None or state.layout is None:
+        return state
+    entry = replace(entry, floors=floors_of(state.layout, operation.positions))
+    return replace(state, subscriptions={**state.subscriptions, entry.name: entry})
 
 
 async def _is_found(ctx: OperationContext, subscription: str) -> bool:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from scalable_topics.layout import Part
+from scalable_topics_operator.operations.bucket_positions import from_positions_json, to_positions_json
+from scalable_topics_operator.operations.protocols import MessagePosition
 
 
 class SubscriptionPhase(StrEnum):
@@ -30,6 +34,8 @@ class SubscriptionState:
         requested: somebody asked for it to be made, or to be deleted, besides what is declared (R32).
         forced: it is deleted although consumers are attached.
         ordered: brokers that own the layout are to give each of its segments to one consumer (Native).
+        floors: the last message of entry buckets that a restored checkpoint group has received beyond where the cursors
+            of their segments were moved (R22).
     """
 
     name: str
@@ -40,6 +46,7 @@ class SubscriptionState:
     requested: bool = False
     forced: bool = False
     ordered: bool = False
+    floors: Mapping[Part, MessagePosition] = field(default_factory=dict)
 
     @property
     def is_kept(self) -> bool:
@@ -62,6 +69,8 @@ class SubscriptionState:
             data["forced"] = True
         if self.ordered:
             data["ordered"] = True
+        if self.floors:
+            data["floors"] = to_positions_json(self.floors)
         return data
 
     @classmethod
@@ -76,4 +85,5 @@ class SubscriptionState:
             data.get("requested", False),
             data.get("forced", False),
             data.get("ordered", False),
+            from_positions_json(data.get("floors", ())),
         )

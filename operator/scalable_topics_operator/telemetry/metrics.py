@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
+from scalable_topics_operator.telemetry.sharing_metrics import SharingMetrics
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -15,13 +18,14 @@ class Metrics:
     """All metrics, in a registry of their own.
 
     `per_topic` switches the series that carry a topic's name; with ten thousand topics one may not want them.
-    `per_segment` adds the rates of each segment.
+    `per_segment` adds the rates of each segment, and who shares it.
     """
 
     def __init__(self, *, per_topic: bool = True, per_segment: bool = False) -> None:
         self.registry = CollectorRegistry()
         self.per_topic = per_topic
         self.scaling = ScalingMetrics(self.registry, per_topic=per_topic, per_segment=per_segment)
+        self.sharing = SharingMetrics(self.registry, per_topic=per_topic, per_segment=per_segment)
         self.reconciles = Counter(
             "scalable_topics_reconciles",
             "Reconciles by kind and result.",
@@ -71,6 +75,14 @@ class Metrics:
         self.layout_epoch = Gauge(
             "scalable_topics_layout_epoch", "Epoch of a topic's layout.", ["topic"], registry=self.registry
         )
+        self._per_segment = per_topic and per_segment
+        self._segment_buckets = Gauge(
+            "scalable_topics_segment_entry_buckets",
+            "Entry buckets of a segment.",
+            ["topic", "segment"],
+            registry=self.registry,
+        )
+        self._segments: dict[str, frozenset[int]] = {}
         self.objects = Gauge("scalable_topics_objects", "Objects known, by kind.", ["kind"], registry=self.registry)
         self.connection_up = Gauge(
             "scalable_topics_connection_up",
@@ -154,15 +166,26 @@ class Metrics:
         """Count one Pulsar admin call."""
         self.admin_calls.labels(operation, outcome).observe(seconds)
 
-    def show_layout(self, topic: str, *, active: int, sealed: int, epoch: int) -> None:
+    def show_layout(self, topic: str, layout: SegmentLayout) -> None:
         """Show a topic's layout."""
         if self.per_topic:
-            self.active_segments.labels(topic).set(active)
-            self.sealed_segments.labels(topic).set(sealed)
-            self.layout_epoch.labels(topic).set(epoch)
+            self.active_segments.labels(topic).set(len(layout.active))
+            self.sealed_segments.labels(topic).set(len(layout.sealed))
+            self.layout_epoch.labels(topic).set(layout.epoch)
+        if self._per_segment:
+            for segment in layout.segments.values():
+                self._segment_buckets.labels(topic, segment.segment_id).set(segment.buckets)
+            self._forget_segments(topic, self._segments.get(topic, frozenset()) - layout.segments.keys())
+            self._segments[topic] = frozenset(layout.segments)
 
     def forget_layout(self, topic: str) -> None:
         """Take a topic's series away."""
+        self._forget_segments(topic, self._segments.pop(topic, frozenset()))
         for gauge in (self.active_segments, self.sealed_segments, self.layout_epoch):
             with suppress(KeyError):
                 gauge.remove(topic)
+
+    def _forget_segments(self, topic: str, segment_ids: Iterable[int]) -> None:
+        for segment_id in segment_ids:
+            with suppress(KeyError):
+                self._segment_buckets.remove(topic, str(segment_id))

@@ -61,6 +61,12 @@ class ScalingMetrics:
             )
             for kind in ("Split", "Merge", "Rebucket")
         }
+        self._rollovers = Counter(
+            "scalable_topics_rebucket_rollovers",
+            "Segments of a topic replaced by ones with another number of entry buckets, whoever asked for it.",
+            ["topic"],
+            registry=registry,
+        )
         self._suppressed = {
             "at-max-segments": Counter(
                 "pulsar_scalable_topic_split_suppressed_max_segments",
@@ -137,6 +143,11 @@ class ScalingMetrics:
         if self._per_topic:
             self._changes[kind].labels(topic).inc()
 
+    def rolled_over(self, topic: str) -> None:
+        """Count a rebucket rollover, whoever asked for it (pip-486)."""
+        if self._per_topic:
+            self._rollovers.labels(topic).inc()
+
     def show_segments(self, topic: str, records: Mapping[int, SegmentLoad]) -> None:
         """Show the rates of a topic's segments, and take away those of others shown before."""
         if not self._per_segment:
@@ -188,7 +199,7 @@ class ScalingMetrics:
 
     def forget(self, topic: str) -> None:
         """Take a topic's series away, by their labels: looking through those of all topics would take seconds."""
-        for counter in (*self._changes.values(), *self._suppressed.values()):
+        for counter in (*self._changes.values(), *self._suppressed.values(), self._rollovers):
             _remove(counter, topic)
         for gauge in (self._parallelism, *self._topic_rates):
             _remove(gauge, topic)

@@ -62,6 +62,7 @@ def checkpoint_positions(table: Table, path: str) -> None:
     most_whole = 2**53 - 1
     table.required(*(f"{path}[].{name}" for name in ("segment", "ledgerId", "entryId")))
     table.at_least(f"{path}[].segment", 0)
+    table.between(f"{path}[].bucket", -1, 1023)
     table.between(f"{path}[].ledgerId", 0, most_whole)
     table.between(f"{path}[].entryId", -1, most_whole)
     table.between(f"{path}[].batchIndex", -1, most_whole)
@@ -97,9 +98,11 @@ def knobs(table: Table, prefix: str, base: dict[str, Any]) -> None:
         _between_with_partner(table, f"{prefix}.{name}")
     table.between(f"{prefix}.maxDagDepth", 0, 1000)
     table.between(f"{prefix}.split.maxFanout", 2, 64)
-    table.between(f"{prefix}.rebucket.maxPerSegment", 1, 1024)
-    for name in ("depthRecovery", "split.cooldown", "merge.cooldown", "merge.window", "rebucket.cooldown"):
+    for name in ("maxPerSegment", "budget"):
+        table.between(f"{prefix}.rebucket.{name}", 1, 1024)
+    for name in ("split.cooldown", "merge.cooldown", "merge.window", "rebucket.cooldown", "rebucket.downWindow"):
         _duration(table, f"{prefix}.{name}")
+    _duration(table, f"{prefix}.depthRecovery")
     for metric in _METRICS:
         _quantity(table, f"{prefix}.split.{metric}", [10**9, "2G", "1.5Gi"], "9" * 10 + ".")
         table.rule(f"{prefix}.split.{metric}", "must be greater than 0", ["2G"], [0, "0", "0.000"])

@@ -109,8 +109,8 @@ _POSITIONS = "spec.restore.positions"
 _TABLE.required(_POSITIONS)
 common_rows.checkpoint_positions(_TABLE, _POSITIONS)
 _TABLE.fewest_entries(_POSITIONS, 1, [_POSITION])
-_TABLE.most_entries(_POSITIONS, 512, lambda number: {**_POSITION, "segment": number})
-_TABLE.unique(_POSITIONS, [_POSITION, {**_POSITION, "entryId": 10}], "segment")
+_TABLE.most_entries(_POSITIONS, 2048, lambda number: {**_POSITION, "segment": number})
+_TABLE.unique(_POSITIONS, [_POSITION, {**_POSITION, "bucket": 2}, {**_POSITION, "entryId": 10}], "segment,bucket")
 
 common_rows.conditions(_TABLE)
 _TABLE.one_of("status.phase", "Pending", "Running", "Succeeded", "Failed")

@@ -88,7 +88,6 @@ _TABLE.between("spec.segments.initial", 1, 256)
 _TABLE.fixed("spec.segments.initial", "counts at creation only; change segments.desired instead", 2, 3)
 _TABLE.between("spec.segments.desired", 1, 256)
 _TABLE.between("spec.bucketBudget", 1, 1024)
-_TABLE.fixed("spec.bucketBudget", "counts at creation only and cannot be changed", 8, 4)
 
 _SUBSCRIPTIONS = "spec.subscriptions"
 _TABLE.most_entries(_SUBSCRIPTIONS, 256, lambda index: {"name": f"subscription-{index}"})
@@ -213,6 +212,7 @@ _TABLE.one_of("status.subscriptions[].phase", "Active", "Creating", "Deleting", 
 _TABLE.one_of("status.subscriptions[].initialPosition", "Earliest", "Latest")
 _TABLE.one_of("status.subscriptions[].deletionPolicy", "Retain", "Delete")
 _TABLE.at_least("status.subscriptions[].outOfScope[]", 0)
+common_rows.checkpoint_positions(_TABLE, "status.subscriptions[].floors")
 _TABLE.required("status.managedPermissions[].role")
 _TABLE.required(*(f"status.actions[].{name}" for name in ("id", "kind", "at", "epoch", "result", "request")))
 _TABLE.required(*(f"status.actions[].request.{name}" for name in ("kind", "name", "uid")))

@@ -203,6 +203,30 @@ class TestConsumers:
                 TOPICS, "few", lambda topic: _buckets(topic) == [16], what="has 16 buckets", within_seconds=10
             )
 
+    async def test_buckets_go_back_to_the_budget_when_consumers_have_gone_and_follow_it_when_it_changes(
+        self, world: World
+    ) -> None:
+        """Hazard B11."""
+        key = ObjectKey(TOPICS.plural, world.namespace, "idle")
+        policy = {**NOTHING_COLD, "maxSegments": 1, "rebucket": {"cooldown": "1s", "downWindow": "6s"}}
+        async with operator_in_process(world.namespace, auto_scale_interval_seconds=3.0) as operator:
+            topic = f"{world.pulsar_namespace}/idle"
+            await world.apply(manifests.topic("idle", topic, autoScale=policy, bucketBudget=2))
+            made = await world.until_ready("idle")
+            assert _buckets(made) == [2]
+            operator.consumers.set(key, "s", 5)
+            await world.until(TOPICS, "idle", lambda topic: _buckets(topic) == [8], what="has 8 buckets")
+            operator.consumers.set(key, "s", 1)
+            back = await world.until(
+                TOPICS, "idle", lambda topic: _buckets(topic) == [2], what="has 2 buckets again", within_seconds=60
+            )
+            up, down = automatic(back)
+            assert back["status"]["clocks"]["rebucketAtMs"] > 0
+            assert up["reason"].startswith("at-max-segments: 5 consumers")
+            assert down["reason"].startswith("idle-buckets: 8 entry buckets in all, rebucket.budget is 2")
+            await world.change(TOPICS, "idle", {"bucketBudget": 4})
+            await world.until(TOPICS, "idle", lambda topic: _buckets(topic) == [4], what="has 4", within_seconds=60)
+
     async def test_peer_case_cooldown_survives_failover(self, world: World) -> None:
         """ControllerAutoScale: "cooldown survives failover"; a manual split counts, too (hazard A2-25980c)."""
         key = ObjectKey(TOPICS.plural, world.namespace, "slow")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dev.access import PulsarAccess
-from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.integration.operator.conftest import MakeOperator
 from tests.support.native_world import NativeWorld
@@ -58,3 +58,34 @@ async def test_a_busy_segment_is_split_by_whom_the_topic_says(
         assert stored.get("enabled", True) == (engine == "Broker"), "one controller at a time"
         await native.until_same("busy")
         await world.tidy_up()
+
+
+async def test_where_the_operator_decides_brokers_bring_segments_to_the_bucket_budget(
+    own_operator: MakeOperator, kube: KubeClient, native_pulsar: PulsarAccess
+) -> None:
+    """pip-486: brokers make topics with a budget of their own, and never lower it."""
+    operator = await own_operator(_FLAGS)
+    operator.start()
+    async with PulsarView(native_pulsar.admin_url, native_pulsar.superuser_token) as view:
+        world = await make_world(
+            *(kube, view, native_pulsar, operator.namespace),
+            connection_name=NATIVE_CONNECTION,
+            backend="Auto",
+            load={"intervalSeconds": 5},
+        )
+        native = NativeWorld(world)
+        knobs = {"engine": "Operator", "rebucket": {"cooldown": "1s", "downWindow": "10s"}}
+        made = await native.make("shared", autoScale=knobs, bucketBudget=2)
+        assert _buckets(made) == [4]
+        fewer = await world.until(
+            TOPICS, "shared", lambda body: _buckets(body) == [2], what="has the budget", within_seconds=120
+        )
+        rollover = fewer["status"]["actions"][-1]
+        assert (rollover["kind"], rollover["request"]["kind"]) == ("Rebucket", "AutoScale")
+        assert rollover["reason"].startswith("idle-buckets: 4 entry buckets in all, rebucket.budget is 2")
+        await native.until_same("shared")
+        await world.tidy_up()
+
+
+def _buckets(topic: Body) -> list[int]:
+    return [one["buckets"] for one in topic["status"]["layout"]["segments"] if one["state"] == "Active"]

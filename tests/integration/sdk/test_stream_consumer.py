@@ -461,7 +461,7 @@ async def test_R17_a_sealed_segment_that_ends_with_no_message_is_reported_as_dra
         assert coordinator.group("s").reports == [], "what is delivered is not acknowledged yet"
         await consumer.acknowledge_cumulative(messages[-1])
         await until_segments(consumer, lambda ids: ids == (1, 2), "the children follow")
-        assert coordinator.group("s").reports == [0]
+        assert coordinator.group("s").reports == [Part(0)]
 
 
 async def test_A5_26151_R24_what_waits_for_the_application_is_bounded(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scalable_topics.layout import DEFAULT_BUCKET_BUDGET
 from scalable_topics_operator.api.scalable_topic import ScalableTopic
 from scalable_topics_operator.api.segment_operation import SegmentOperationSpec
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, SUBSCRIPTIONS
@@ -28,7 +29,7 @@ def update_mirror(mirror: TopicObject, body: Body, *, spec_changed: bool) -> Non
     status = body.get("status") or {}
     if spec_changed:
         spec = ScalableTopic.model_validate(body).spec
-        mirror.intent = topic_intent(spec, {})
+        mirror.intent = topic_intent(spec, {}, bucket_budget=spec.bucket_budget or DEFAULT_BUCKET_BUDGET)
         mirror.desired = spec.segments.desired
     mirror.retain = body["spec"].get("deletionPolicy", "Retain") == "Retain"
     mirror.deleting = bool(body["metadata"].get("deletionTimestamp"))

@@ -30,7 +30,14 @@ KNOBS: Manifest = {
         "msgRateOut": 5000,
         "bytesRateOut": "25M",
     },
-    "rebucket": {"cooldown": "60s", "maxPerSegment": 64, "splitVsRebucketMinMsgRateIn": "1k"},
+    "rebucket": {
+        "cooldown": "60s",
+        "maxPerSegment": 64,
+        "splitVsRebucketMinMsgRateIn": "1k",
+        "downWindow": "10m",
+        "budget": 8,
+        "drainFanOut": False,
+    },
 }
 
 CONDITIONS: list[Manifest] = [
@@ -193,7 +200,7 @@ SPECS: Mapping[str, tuple[Manifest, ...]] = {
                 "subscription": "billing",
                 "positions": [
                     {"segment": 3, "ledgerId": 7, "entryId": 9, "batchIndex": 2},
-                    {"segment": 4, "ledgerId": 8, "entryId": -1, "batchIndex": -1},
+                    {"segment": 4, "bucket": 2, "ledgerId": 8, "entryId": -1, "batchIndex": -1},
                 ],
                 "allowGaps": True,
             },
@@ -349,6 +356,7 @@ STATUSES: Mapping[str, Manifest] = {
                 "initialPosition": "Latest",
                 "deletionPolicy": "Delete",
                 "outOfScope": [0],
+                "floors": [{"segment": 3, "bucket": 1, "ledgerId": 7, "entryId": 9, "batchIndex": -1}],
                 "requested": True,
                 "ordered": True,
                 "forced": True,

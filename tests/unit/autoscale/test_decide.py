@@ -13,7 +13,8 @@ from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.autoscale.config import AutoScaleConfig, ConfigError
 from scalable_topics_operator.autoscale.decide import Situation, decide
-from scalable_topics_operator.autoscale.decision import Merge, Rebucket, Rule, Split
+from scalable_topics_operator.autoscale.decision import Merge, Reason, Rebucket, Rule, Split
+from scalable_topics_operator.autoscale.demand import Demand
 from scalable_topics_operator.autoscale.load import Rates, SegmentLoad
 from tests.unit.autoscale.virtual_topic import PARTS, TICK_MS, VirtualTopic, still
 
@@ -34,6 +35,8 @@ configs = st.builds(
     max_fanout=st.sampled_from([2, 4, 8]),
     max_dag_depth=st.integers(0, 10),
     split_vs_rebucket_min_msg_rate_in=st.sampled_from([0.0, 1000.0]),
+    bucket_budget=st.sampled_from([1, 3, 4, 6, 64]),
+    max_buckets_per_segment=st.sampled_from([1, 4, 1024]),
 )
 weights = st.lists(st.sampled_from([0.0, 0.1, 1.0, 1.0, 3.0, 10.0]), min_size=PARTS, max_size=PARTS)
 consumer_counts = st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 40))
@@ -69,6 +72,7 @@ def test_it_is_total_and_keeps_its_bounds(
             assert len(layout.merge(ids, now_ms=NOW).active) >= config.min_segments
         case Rebucket(ids, buckets, _):
             assert buckets <= config.max_buckets_per_segment
+            # Without having watched consumers for a while nothing gets fewer.
             assert all(layout.segment(one).buckets < buckets for one in ids)
 
 
@@ -182,8 +186,69 @@ def test_a_merge_takes_no_buckets_that_consumers_need(consumers: int, code: str)
     config = replace(CONFIG, max_buckets_per_segment=4)
     loads = {key: Rates() for key in range(3)}
     decision = decide(situation(layout, loads, consumers={"s": consumers}, config=config))
-    assert decision.findings[-1].code == code
+    assert next(finding.code for finding in decision.findings if finding.rule is Rule.MERGE) == code
     assert (decision.action is None) == (code != "cold")
+
+
+def idle(buckets: int, peak: int = 0, **changes: object) -> Situation:
+    """One segment of so many buckets, whose consumers have been watched for long enough."""
+    layout = SegmentLayout.initial(1, bucket_budget=buckets)
+    window = CONFIG.rebucket_down_window_seconds
+    demand = Demand(window, LONG_AGO, ((NOW - 1, peak),))
+    return situation(layout, {0: Rates()}, demand=demand, **changes)
+
+
+def test_what_consumers_no_longer_need_goes_back_to_the_budget() -> None:
+    decision = decide(idle(64, 5))
+    assert decision.action == Rebucket((0,), 8, Reason.IDLE_BUCKETS)
+    assert decision.findings[-1].why == (
+        "64 entry buckets in all, rebucket.budget is 4, and there were 5 consumers of one subscription at most for "
+        "600 s; 8 in each of 1 segments"
+    )
+    assert decide(idle(64, 3)).action == Rebucket((0,), 4, Reason.IDLE_BUCKETS)
+    assert decide(idle(64, 40)).action is None
+    assert decide(idle(64, 3, consumers={"a": 9, "b": 2})).action == Rebucket((0,), 16, Reason.IDLE_BUCKETS)
+    budget = replace(CONFIG, bucket_budget=64)
+    assert decide(idle(64, 3, config=budget)).action is None
+
+
+def test_buckets_that_rounding_lost_come_back() -> None:
+    """Hazard B11."""
+    layout = SegmentLayout.initial(1, bucket_budget=3).split(0, now_ms=0).merge([1, 2], now_ms=0)
+    assert [one.buckets for one in layout.active] == [2]
+    config = replace(CONFIG, bucket_budget=3)
+    found = replace(idle(3, config=config), layout=layout, loads={3: SegmentLoad(Rates(), LONG_AGO)})
+    assert decide(found).action == Rebucket((3,), 3, Reason.BUCKET_DRIFT)
+
+
+@pytest.mark.parametrize("kind", ["split_at_ms", "merge_at_ms", "rebucket_at_ms"])
+def test_a_rollover_for_order_waits_until_nothing_else_was_done_for_the_window(kind: str) -> None:
+    """Hazard A2-26434a: the times are in the record, so that no other leader begins at once."""
+    soon = decide(idle(64, clocks=Clocks(**{kind: NOW - 599_000})))
+    assert (soon.action, soon.findings[-1].code) == (None, "idle-window")
+    assert decide(idle(64, clocks=Clocks(**{kind: NOW - 600_000}))).action is not None
+
+
+def test_the_cooldown_of_rebuckets_holds_rollovers_for_order_back_too() -> None:
+    config = replace(CONFIG, rebucket_cooldown_seconds=900.0)
+    decision = decide(idle(64, config=config, clocks=Clocks(rebucket_at_ms=NOW - 800_000)))
+    assert (decision.action, decision.findings[-1].code) == (None, "rebucket-cooldown")
+    assert decision.look_again_at_ms == NOW + 100_000
+
+
+def test_sealed_segments_that_pile_up_leave_room_for_what_is_urgent() -> None:
+    decision = decide(idle(64, spare_records=0))
+    assert (decision.action, decision.findings[-1].code) == (None, "layout-filling")
+    wide = SegmentLayout.initial(4, bucket_budget=64)
+    loads = {one.segment_id: SegmentLoad(Rates(1e4), LONG_AGO) for one in wide.active}
+    some = decide(replace(idle(64, spare_records=3), layout=wide, loads=loads))
+    assert some.action == Rebucket((0, 1, 2), 1, Reason.IDLE_BUCKETS)
+
+
+def test_who_has_just_begun_to_watch_consumers_takes_no_buckets_from_them() -> None:
+    decision = decide(replace(idle(64), demand=Demand()))
+    assert (decision.action, decision.findings[-1].code) == (None, "idle-window")
+    assert decide(idle(64, stale="broker b1 is missing")).action is None
 
 
 def test_R36_depth_is_forgiven_with_time() -> None:

@@ -19,6 +19,7 @@ from scalable_topics_operator.autoscale.policy import (
     Knob,
     Level,
     Unit,
+    drains_fanned_out,
     knob_list,
     knob_text,
     policy_json,
@@ -170,3 +171,12 @@ def test_a_merge_threshold_of_nothing_stays_nothing() -> None:
     effective = resolve([Level("x", {f"merge.{name}": 0.0 for name in ("msgRateIn", "msgRateOut")})])
     assert effective.config is not None
     assert [rate for _, rate in effective.config.merge.by_metric()] == [0.0, 5e6, 0.0, 25e6]
+
+
+def test_whether_drains_fan_out_is_known_even_where_knobs_contradict_each_other() -> None:
+    assert drains_fanned_out(resolve(()))
+    off = Level("x", {"rebucket.drainFanOut": False})
+    assert not drains_fanned_out(resolve([off]))
+    contradiction = resolve([off, Level("y", {"minSegments": 100})])
+    assert contradiction.config is None
+    assert not drains_fanned_out(contradiction)

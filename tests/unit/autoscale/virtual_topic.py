@@ -11,6 +11,7 @@ from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.autoscale.config import AutoScaleConfig
 from scalable_topics_operator.autoscale.decide import Situation, decide
 from scalable_topics_operator.autoscale.decision import Action, Decision
+from scalable_topics_operator.autoscale.demand import Demand
 from scalable_topics_operator.autoscale.load import Rates, SegmentLoad
 from scalable_topics_operator.autoscale.load_record import recorded
 from scalable_topics_operator.operations.requests import ReshapeRequest, plan, requests_of
@@ -29,16 +30,17 @@ class VirtualTopic:
     Args:
         config: its knobs.
         load: rates of each of `PARTS` equal parts of the ring, at a time.
-        consumers: by subscription.
+        consumers: by subscription; at a time, if they come and go.
     """
 
     config: AutoScaleConfig
     load: Callable[[int], list[Rates]]
-    consumers: Mapping[str, int] = field(default_factory=dict)
+    consumers: Mapping[str, int] | Callable[[int], Mapping[str, int]] = field(default_factory=dict)
     layout: SegmentLayout = field(default_factory=lambda: SegmentLayout.initial(1))
     clocks: Clocks = field(default_factory=Clocks)
     now_ms: int = 0
     records: dict[int, SegmentLoad] = field(default_factory=dict)
+    demand: Demand = field(default_factory=Demand)
     actions: list[tuple[int, Action]] = field(default_factory=list)
     last: Decision | None = None
     _shapes: list[Shape] = field(default_factory=list)
@@ -48,13 +50,26 @@ class VirtualTopic:
         """Sample, decide and act once."""
         self.now_ms += TICK_MS
         self._sample()
-        self.last = decide(Situation(self.layout, self.records, self.consumers, self.config, self.clocks, self.now_ms))
+        consumers = self.consumers(self.now_ms) if callable(self.consumers) else self.consumers
+        self.demand = self.demand.seen(
+            max(consumers.values(), default=0),
+            self.now_ms,
+            window_seconds=self.config.rebucket_down_window_seconds,
+            most_gap_seconds=3 * TICK_MS / 1000,
+        )
+        self.last = decide(
+            Situation(self.layout, self.records, consumers, self.config, self.clocks, self.now_ms, self.demand)
+        )
         if self.last.action is not None:
             self.actions.append((self.now_ms, self.last.action))
             self._shapes = self._shapes or [_shape(self.layout)]
             self._act(self.last.action)
             self._shapes.append(_shape(self.layout))
         return self.last
+
+    def restart(self) -> None:
+        """Another process goes on with it: what is in the record is known, nothing else."""
+        self.records, self.demand = {}, Demand()
 
     def run(self, ticks: int) -> list[Action]:
         """So many ticks; answers what was done in them."""

@@ -51,9 +51,10 @@ class PolicyWorld:
         connection_namespace: str | None = None,
         labels: dict[str, str] | None = None,
         knobs: dict[str, Any] | None = None,
+        **more: Any,
     ) -> ObjectKey:
         reference = {"name": connection, **({"namespace": connection_namespace} if connection_namespace else {})}
-        spec = {"topic": topic or f"acme/orders/{name}", "connectionRef": reference}
+        spec = {"topic": topic or f"acme/orders/{name}", "connectionRef": reference, **more}
         return self._put(TOPICS, namespace, name, {**spec, **({"autoScale": knobs} if knobs else {})}, labels)
 
     def policy(

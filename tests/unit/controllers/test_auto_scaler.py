@@ -15,7 +15,7 @@ from scalable_topics.layout import SegmentLayout, TopicName, classic_segment_nam
 from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.autoscale.config import AutoScaleConfig
-from scalable_topics_operator.autoscale.decision import Decision, Split
+from scalable_topics_operator.autoscale.decision import Decision, Reason, Rebucket, Split
 from scalable_topics_operator.autoscale.load import Rates
 from scalable_topics_operator.autoscale.policy import EffectivePolicy
 from scalable_topics_operator.cluster.object_key import ObjectKey
@@ -48,7 +48,8 @@ class World:
 
     def __post_init__(self) -> None:
         self.metrics = ScalingMetrics(self.registry, per_segment=True)
-        self.scaler = AutoScaler(self, self, ConsumerCounts(lambda _: None), self.metrics, 60.0, 512)
+        self.counts = ConsumerCounts(lambda _: None)
+        self.scaler = AutoScaler(self, self, self.counts, self.metrics, 60.0, 512)
         self.memory = ScaleMemory()
 
     def effective(self, key: ObjectKey, body: dict[str, Any]) -> EffectivePolicy:
@@ -254,6 +255,17 @@ async def test_what_fails_is_tried_again_later_and_later() -> None:
     assert round(world.memory.due - time.monotonic()) == 120
 
 
+async def test_what_fails_and_can_wait_holds_nothing_else_back() -> None:
+    world = World()
+    await world.look()
+    world.memory.decision = Decision(Rebucket((0,), 4, Reason.IDLE_BUCKETS), ())
+    due, watched = world.memory.due, world.memory.demand
+    assert watched.peaks
+    world.scaler.acted(world.memory, succeeded=False)
+    assert (world.memory.due, world.memory.failures) == (due, 0)
+    assert not world.memory.demand.peaks, "it is tried again after another window, not at once"
+
+
 async def test_whatever_becomes_of_a_decision_there_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hazard A2-25980a: nothing is in the way of the next but time, whoever raised what."""
     clock = SimpleNamespace(now=1_000.0)
@@ -295,6 +307,35 @@ async def test_segments_that_no_broker_has_loaded_are_merged_after_a_restart(mon
         codes.append((await world.look()).code)
         clock.now += 60.0
     assert codes == ["warm"] * 7 + ["cold"]
+
+
+async def test_buckets_go_down_after_the_window_and_another_leader_begins_it_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hazard A2-26434a: who has just taken over knows of no consumers, and takes nothing from those that come back."""
+    clock = SimpleNamespace(now_ms=1_700_000_000_000)
+    clock.time_ns = lambda: clock.now_ms * 1_000_000
+    clock.monotonic = lambda: clock.now_ms / 1000
+    monkeypatch.setattr(auto_scaler, "time", clock)
+    world = World(layout=SegmentLayout.initial(1, bucket_budget=32))
+
+    async def minutes(count: int, consumers: int) -> list[str]:
+        codes = []
+        for _ in range(count):
+            world.counts.set(KEY, "s", consumers)
+            world.loaded(COLD, at_ms=clock.now_ms - 9_000)
+            codes.append((await world.look()).findings[-1].code)
+            clock.now_ms += 60_000
+        return codes
+
+    assert await minutes(5, 3) == ["idle-window"] * 5
+    # They come and go within the window, and at its end there is another leader.
+    assert await minutes(1, 20) == ["quiet"]
+    assert await minutes(4, 3) == ["idle-window"] * 4
+    assert await minutes(1, 3) == ["quiet"], "20 consumers need them, and it was not ten minutes ago"
+    world.memory = ScaleMemory()
+    assert await minutes(10, 0) == ["idle-window"] * 10
+    assert await minutes(1, 0) == ["idle-buckets"]
 
 
 async def test_a_topic_that_is_switched_off_says_nothing_of_its_load() -> None:

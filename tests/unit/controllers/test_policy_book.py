@@ -11,8 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalable_topics_operator.autoscale.policy import Level
-from scalable_topics_operator.cluster.resources import POLICIES
+from scalable_topics_operator.autoscale.policy import Level, bucket_budget
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.resources import POLICIES, TOPICS
 from scalable_topics_operator.controllers import policy_book
 from scalable_topics_operator.controllers.parsed_policy import InvalidKnobs
 from tests.unit.controllers.policy_world import PolicyWorld
@@ -45,6 +46,34 @@ def test_enabled_false_opts_one_topic_out_and_true_opts_it_in() -> None:
     out, back = world.topic("out"), world.topic("back", knobs={"enabled": True})
     assert knob(world, out, "enabled") == (False, "--auto-scale-enabled")
     assert knob(world, back, "enabled") == (True, "ScalableTopic shop/back")
+
+
+def test_the_bucket_budget_of_a_topic_is_a_knob_of_its_own() -> None:
+    world = PolicyWorld()
+    world.policy("wide", rebucket={"budget": 16})
+    plain, own = world.topic("plain"), world.topic("own", bucketBudget=8)
+    both = world.topic("both", bucketBudget=8, knobs={"rebucket": {"budget": 2}})
+    assert knob(world, plain, "rebucket.budget") == (16, "shop/wide")
+    assert knob(world, own, "rebucket.budget") == (8, "ScalableTopic shop/own")
+    assert knob(world, both, "rebucket.budget") == (2, "ScalableTopic shop/both")
+    assert [bucket_budget(world.effective(one)) for one in (plain, own, both)] == [16, 8, 2]
+    wrong = world.topic("wrong", bucketBudget="many")
+    assert world.effective(wrong).problem == "ScalableTopic shop/wrong: spec.bucketBudget is no whole number"
+    assert bucket_budget(world.effective(wrong)) == 16
+
+
+def test_what_would_apply_to_a_topic_is_known_before_it_is_there() -> None:
+    world = PolicyWorld()
+    world.policy("here", "PulsarNamespace", pulsarNamespace="acme/orders", rebucket={"budget": 16})
+    key = ObjectKey(TOPICS.plural, "shop", "new")
+    manifest: dict[str, Any] = {
+        "metadata": {"namespace": "shop", "name": "new"},
+        "spec": {"topic": "acme/orders/new", "connectionRef": {"name": "main"}, "autoScale": {"maxSegments": 3}},
+    }
+    found = world.book.expected(key, manifest)
+    assert (found.knobs["rebucket.budget"], found.knobs["maxSegments"]) == (16, 3)
+    manifest["spec"]["topic"] = "acme/other/new"
+    assert world.book.expected(key, manifest).knobs["rebucket.budget"] == 4
 
 
 @pytest.mark.parametrize(

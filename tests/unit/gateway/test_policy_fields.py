@@ -38,7 +38,14 @@ BROKERS = {
 def test_brokers_fields_are_all_there_and_every_knob_has_one() -> None:
     names = {field.name for field in POLICY_FIELDS}
     assert names >= BROKERS
-    assert names - BROKERS == {"depthRecoverySeconds", "splitMaxFanout", "entryBucketMaxPerSegment"}
+    assert names - BROKERS == {
+        "depthRecoverySeconds",
+        "splitMaxFanout",
+        "entryBucketMaxPerSegment",
+        "rebucketDownWindowSeconds",
+        "entryBucketBudget",
+        "rebucketDrainFanOut",
+    }
     assert [field.path for field in POLICY_FIELDS] == [entry.path for entry in KNOBS]
 
 

@@ -62,6 +62,7 @@ async def test_r22_a_checkpoint_is_restored() -> None:
     positions = [
         {"segment": 0, "ledgerId": 7, "entryId": 9},
         {"segment": 1, "ledgerId": 8, "entryId": -1, "batchIndex": 3},
+        {"segment": 1, "bucket": 2, "ledgerId": 8, "entryId": 4, "batchIndex": -1},
     ]
     async with rest_world() as world:
         _ends(world.kubernetes, **SUCCEEDED)
@@ -71,7 +72,7 @@ async def test_r22_a_checkpoint_is_restored() -> None:
             "type": "Restore",
             "restore": {
                 "subscription": "billing",
-                "positions": [{"batchIndex": -1, **one} for one in positions],
+                "positions": [{"bucket": -1, "batchIndex": -1, **one} for one in positions],
                 "allowGaps": True,
             },
         }
@@ -86,7 +87,7 @@ async def test_r22_a_checkpoint_is_restored() -> None:
         ({"positions": [{"segment": 0, "ledgerId": 7, "entryId": -2}]}, "positions.0.entryId: "),
         ({"positions": [{"segment": 0, "ledgerId": 2**53, "entryId": 0}]}, "positions.0.ledgerId: "),
         ({"positions": [{"segment": 0, "ledgerId": 7, "entryId": 9, "more": 1}]}, "positions.0.more: "),
-        ({"positions": [{"segment": 0, "ledgerId": 7, "entryId": 9}] * 2}, "names a segment twice"),
+        ({"positions": [{"segment": 0, "ledgerId": 7, "entryId": 9}] * 2}, "twice; merge"),
     ],
 )
 async def test_what_is_no_checkpoint_is_refused_before_anything_is_made(body: Any, why: str) -> None:
@@ -112,8 +113,8 @@ async def test_more_than_two_segments_are_merged_at_once() -> None:
         (f"{TOPIC_URL}/split/0?at=5&into=3", 400, "leave out at, or into"),
         (f"{TOPIC_URL}/split/0?into=1", 400, "between 2 and 64"),
         (f"{TOPIC_URL}/split/x", 400, "no whole number"),
-        (f"{TOPIC_URL}/merge/0/0", 400, "names a segment twice"),
-        (f"{TOPIC_URL}/merge/0/1?segmentId=1", 400, "names a segment twice"),
+        (f"{TOPIC_URL}/merge/0/0", 400, "twice; merge"),
+        (f"{TOPIC_URL}/merge/0/1?segmentId=1", 400, "twice; merge"),
         (f"{TOPIC_URL}/merge/0/9", 404, "there is no segment 9"),
         (f"{TOPIC_URL}/rebucket/0", 400, "say how many entry buckets"),
         (f"{TOPIC_URL}/rebucket/0?buckets=8&bucketCount=9", 400, "say how many entry buckets"),

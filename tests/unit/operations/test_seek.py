@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalable_topics.layout import HashRange, Segment, SegmentState
+from scalable_topics.layout import HashRange, Part, Segment, SegmentState
 from scalable_topics_operator.operations.cursor_moves import Move, move_of
 from scalable_topics_operator.operations.journal import Action, Operation, OperationKind, Result, Step
 from scalable_topics_operator.operations.protocols import MessagePosition
@@ -80,7 +80,11 @@ def _operation(kind: OperationKind, seek_to_ms: int | None) -> Operation:
         _operation(OperationKind.SKIP_ALL, None),
         replace(
             _operation(OperationKind.RESTORE, None),
-            positions={2: MessagePosition(7, -1), 0: MessagePosition(5, 3, 11)},
+            positions={
+                Part(2): MessagePosition(7, -1),
+                Part(0): MessagePosition(5, 3, 11),
+                Part(0, 1): MessagePosition(5, 4),
+            },
         ),
     ],
     ids=lambda operation: operation.kind,

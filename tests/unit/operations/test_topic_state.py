@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalable_topics.layout import CreatedBy, LayoutError, PlannedSegment, SegmentLayout
+from scalable_topics.layout import WHOLE, CreatedBy, LayoutError, Part, PlannedSegment, SegmentLayout
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.journal import (
     Action,
@@ -74,7 +74,11 @@ operations = st.builds(
     message=st.just("") | texts,
     reason=st.just("") | texts,
     seek_to_ms=st.none() | ids,
-    positions=st.dictionaries(ids, st.builds(MessagePosition, ids, ids, st.integers(-1, 99)), max_size=2),
+    positions=st.dictionaries(
+        st.builds(Part, ids, st.integers(WHOLE, 3)),
+        st.builds(MessagePosition, ids, ids, st.integers(-1, 99)),
+        max_size=2,
+    ),
     migration=st.none() | st.builds(Migration, sources, st.booleans()),
 )
 pruned_segments = st.builds(

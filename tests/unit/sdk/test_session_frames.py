@@ -8,7 +8,7 @@ import pytest
 
 from scalable_topics.layout import WHOLE, Part
 from scalable_topics.sdk.errors import ClientError
-from scalable_topics.sdk.session_frames import Assignment, Floor, drained_frame, parse_frame
+from scalable_topics.sdk.session_frames import WHOLE_ENTRY, Assignment, Floor, drained_frame, parse_frame
 
 
 def assignment(**fields: object) -> str:
@@ -20,22 +20,22 @@ def assignment(**fields: object) -> str:
 
 def test_a_shared_segment_is_read_as_its_buckets() -> None:
     floors = [
-        {"bucket": 3, "position": "5:6:-1"},
+        {"bucket": 3, "position": "5:6"},
         {"bucket": 1, "position": "5:9:2"},
-        {"bucket": 0, "position": "5:7:-1"},
+        {"bucket": 0, "position": "5:7"},
     ]
     frame = parse_frame(assignment(buckets=[1, 3], start="5:4", floors=floors))
     assert isinstance(frame, Assignment)
     assert [each.part for each in frame.segments] == [Part(7, 1), Part(7, 3)]
-    assert [each.floors for each in frame.segments] == [(Floor(1, 5, 9, 2),), (Floor(3, 5, 6, -1),)]
+    assert [each.floors for each in frame.segments] == [(Floor(1, 5, 9, 2),), (Floor(3, 5, 6, WHOLE_ENTRY),)]
     assert {(each.bucket_count, each.start, each.is_shared) for each in frame.segments} == {(4, (5, 4), True)}
 
 
 def test_a_whole_segment_has_the_floors_of_all_its_buckets() -> None:
-    frame = parse_frame(assignment(buckets=[], floors=[{"bucket": 3, "position": "5:6:-1"}]))
+    frame = parse_frame(assignment(buckets=[], floors=[{"bucket": 3, "position": "5:6"}]))
     assert isinstance(frame, Assignment)
     (whole,) = frame.segments
-    assert (whole.part, whole.is_shared, whole.floors) == (Part(7, WHOLE), False, (Floor(3, 5, 6, -1),))
+    assert (whole.part, whole.is_shared, whole.floors) == (Part(7, WHOLE), False, (Floor(3, 5, 6, WHOLE_ENTRY),))
 
 
 def test_a_leader_of_an_earlier_release_says_nothing_of_buckets() -> None:

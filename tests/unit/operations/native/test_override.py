@@ -46,7 +46,14 @@ def test_every_knob_is_stored_or_told_to_be_unknown() -> None:
     stored, unknown = override_of(everything), unknown_to_brokers(everything)
     assert stored is not None
     assert len(stored) + len(unknown) == len(KNOBS)
-    assert set(unknown) == {"depthRecovery", "split.maxFanout", "rebucket.maxPerSegment"}
+    assert set(unknown) == {
+        "depthRecovery",
+        "split.maxFanout",
+        "rebucket.maxPerSegment",
+        "rebucket.downWindow",
+        "rebucket.budget",
+        "rebucket.drainFanOut",
+    }
     assert {path for path in FIELDS if path not in unknown} == set(FIELDS)
 
 
