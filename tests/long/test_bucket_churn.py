@@ -48,6 +48,8 @@ _SEED = int(os.environ.get("CHURN_SEED", "13"))
 _EVERY_SECONDS = 1.0
 _BUCKETS, _MOST = 8, 8
 _PRODUCERS, _PER_SECOND, _KEYS_OF_A_BUCKET = 4, 25.0, 4
+# So that there mostly is something under way when a bucket is taken away.
+_HANDLING_MS = 4.0
 _GRACE_SECONDS, _HANDOVER_SECONDS = 5, 10
 _LOOK_SECONDS, _RENEW_SECONDS, _TOKEN_SECONDS = 2.0, 240.0, 600
 _SETTLE_SECONDS, _DRAIN_SECONDS = 60.0, 180.0
@@ -104,7 +106,7 @@ async def _run(two: Replicas, access: PulsarAccess, folder: Path) -> list[str]:
         files = (str(token_file), gateway_url, str(gateway_token_file))
         return [access.service_url, *files, str(topic), _SUBSCRIPTION]
 
-    crowd = Crowd(Kind.STREAM, _MOST, command, folder, random)
+    crowd = Crowd(Kind.STREAM, _MOST, command, folder, random, handling_ms=_HANDLING_MS)
     try:
         crowd.join()
         stored = await _traffic(
@@ -231,7 +233,7 @@ def _told(
     looks = sum(seen.readers.values())
     return [
         f"One segment of {_BUCKETS} entry buckets; {_PRODUCERS} producers of {_PER_SECOND:.0f} messages a second over "
-        f"{_KEYS_OF_A_BUCKET} keys of every bucket. Every {_EVERY_SECONDS:.0f} s for {_SECONDS:.0f} s a consumer, each "
+        f"{_KEYS_OF_A_BUCKET} keys of every bucket, each handled for {_HANDLING_MS:.0f} ms. Every {_EVERY_SECONDS:.0f} s for {_SECONDS:.0f} s a consumer, each "
         f"in a process, joins, leaves, is killed, or is killed and started again under its name; how many there are "
         f"wanders between 1 and {_MOST}. Two replicas of the operator, one broker; a consumer that died is missed "
         f"after {_GRACE_SECONDS} s; seed {_SEED}.",

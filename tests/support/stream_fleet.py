@@ -115,8 +115,7 @@ class StreamFleet:
             messages = await consumer.receive_many(_AT_ONCE)
             now_ns = time.monotonic_ns()
             self.receipts += [
-                Receipt(Numbered.parse(message.data), message.part, (), name, now_ns, now_ns)
-                for message in messages
+                Receipt(Numbered.parse(message.data), message.part, (), name, now_ns, now_ns) for message in messages
             ]
             self.counts[name] += len(messages)
             await consumer.acknowledge_cumulative(messages[-1])

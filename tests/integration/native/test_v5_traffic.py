@@ -47,7 +47,9 @@ def assert_delivered(sent: Sequence[Numbered], *consumers: V5Consumer) -> int:
 
 def copies(consumers: Iterable[V5Consumer]) -> Counter[tuple[Numbered, int]]:
     """What they received, with the segment, and how often."""
-    return Counter((receipt.message, receipt.part.segment_id) for consumer in consumers for receipt in consumer.receipts)
+    return Counter(
+        (receipt.message, receipt.part.segment_id) for consumer in consumers for receipt in consumer.receipts
+    )
 
 
 async def stored(v5: V5Client, topic: NativeTopic) -> Counter[tuple[Numbered, int]]:
