@@ -233,10 +233,10 @@ def _told(
     looks = sum(seen.readers.values())
     return [
         f"One segment of {_BUCKETS} entry buckets; {_PRODUCERS} producers of {_PER_SECOND:.0f} messages a second over "
-        f"{_KEYS_OF_A_BUCKET} keys of every bucket, each handled for {_HANDLING_MS:.0f} ms. Every {_EVERY_SECONDS:.0f} s for {_SECONDS:.0f} s a consumer, each "
-        f"in a process, joins, leaves, is killed, or is killed and started again under its name; how many there are "
-        f"wanders between 1 and {_MOST}. Two replicas of the operator, one broker; a consumer that died is missed "
-        f"after {_GRACE_SECONDS} s; seed {_SEED}.",
+        f"{_KEYS_OF_A_BUCKET} keys of every bucket, each handled for {_HANDLING_MS:.0f} ms. Every {_EVERY_SECONDS:.0f} "
+        f"s for {_SECONDS:.0f} s a consumer, each in a process, joins, leaves, is killed, or is killed and started "
+        f"again under its name; how many there are wanders between 1 and {_MOST}. Two replicas of the operator, one "
+        f"broker; a consumer that died is missed after {_GRACE_SECONDS} s; seed {_SEED}.",
         "",
         "- " + ", ".join(f"{count} {what}" for what, count in sorted(crowd.happened.items())),
         f"- consumers that read the segment, looked at every {_LOOK_SECONDS:.0f} s: "
