@@ -106,7 +106,7 @@ async def _run(two: Replicas, access: PulsarAccess, folder: Path) -> list[str]:
         files = (str(token_file), gateway_url, str(gateway_token_file))
         return [access.service_url, *files, str(topic), _SUBSCRIPTION]
 
-    crowd = Crowd(Kind.STREAM, _MOST, command, folder, random, handling_ms=_HANDLING_MS)
+    crowd = Crowd(Kind.STREAM, _MOST, command, folder, random, handling_ms=_HANDLING_MS, spares_new=True)
     try:
         crowd.join()
         stored = await _traffic(

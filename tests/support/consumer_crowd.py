@@ -29,6 +29,11 @@ class _Consumer:
     log: Path
     process: subprocess.Popen[bytes]
 
+    @property
+    def has_received(self) -> bool:
+        """Whether there was a message for it."""
+        return self.log.exists() and self.log.stat().st_size > 0
+
 
 @dataclass(slots=True)
 class Crowd:
@@ -41,6 +46,8 @@ class Crowd:
         folder: of their logs.
         random: what happens to whom.
         handling_ms: how long each of them takes for a message before it acknowledges it.
+        spares_new: nothing happens to those that have received nothing yet: where starting a process takes long, it would
+            be killed before it is a consumer.
     """
 
     kind: Kind
@@ -49,6 +56,7 @@ class Crowd:
     folder: Path
     random: Random
     handling_ms: float = 0.0
+    spares_new: bool = False
     happened: Counter[str] = field(default_factory=Counter)
     forgotten: list[Forgotten] = field(default_factory=list)
     """Acknowledgements that those who were killed may have taken along."""
@@ -71,11 +79,15 @@ class Crowd:
     async def change(self) -> None:
         """Something happens to somebody; there are `most` of them mostly. Raises what has ended by itself."""
         self.check()
-        victim = self.random.choice(self._living)
         if len(self._living) < self.most or len(self._living) == 1:
             self.happened["joined"] += 1
             self.join()
             return
+        victims = [one for one in self._living if not self.spares_new or one.has_received]
+        if not victims:
+            self.happened["spared"] += 1
+            return
+        victim = self.random.choice(victims)
         self._living.remove(victim)
         match self.random.choice(["left", "killed", "restarted"]):
             case "left":
