@@ -46,8 +46,8 @@ class Crowd:
         folder: of their logs.
         random: what happens to whom.
         handling_ms: how long each of them takes for a message before it acknowledges it.
-        spares_new: nothing happens to those that have received nothing yet: where starting a process takes long, it would
-            be killed before it is a consumer.
+        spares_new: nothing happens to those that have received nothing yet: where starting a process takes long, it
+            would be killed before it is a consumer.
     """
 
     kind: Kind
