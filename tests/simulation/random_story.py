@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from scalable_topics.layout import Part
+from scalable_topics.layout import WHOLE, Part
 from scalable_topics_operator.operations.context import DeclaredSubscription
 from scalable_topics_operator.operations.protocols import MessagePosition
 from scalable_topics_operator.operations.requests import (
@@ -154,12 +154,13 @@ def _seek(rng: random.Random, world: World) -> None:
 
 
 def _checkpoint(rng: random.Random, topics: Sequence[ModelTopic], subscription: str) -> RestoreRequest:
-    """Positions of some segments, or of one that never was."""
+    """Positions of some segments and buckets, or of some that never were."""
     positions = {}
     for topic in rng.sample(topics, rng.randint(1, min(3, len(topics)))):
         entry = rng.choice(topic.entries)
         segment_id = topic.record.segment_id if topic.record else 99
-        positions[Part(segment_id)] = MessagePosition(entry.ledger_id, entry.entry_id)
+        bucket = WHOLE if entry.entry_id % 3 else entry.entry_id % 2
+        positions[Part(segment_id, bucket)] = MessagePosition(entry.ledger_id, entry.entry_id)
     return RestoreRequest(subscription, positions, allow_gaps=rng.random() < 0.5)
 
 

@@ -126,6 +126,48 @@ async def test_a_second_consumer_gets_its_share_once_the_first_has_let_go_throug
             await _hand_over(shop, a, b)
 
 
+async def test_more_consumers_than_segments_share_them_by_buckets_and_one_that_is_left_reads_them_whole(
+    shop: Shop,
+) -> None:
+    """pip-486. A consumer of a release that knows nothing of buckets waits."""
+    world = shop.two.world
+    await world.apply(manifests.topic("shared", str(world.topic_name("shared")), segments={"initial": 1}))
+    await world.until_ready("shared")
+    path = f"/admin/v2/scalable/{world.pulsar_namespace}/shared"
+
+    def session(name: str, **fields: Any) -> Any:
+        return open_session(shop.leader.gateway_url, path, SUBSCRIPTION, shop.token, name, **fields)
+
+    async with session("a", sharesSegments=True) as a:
+        assert await _buckets(a) == []
+        async with session("b", sharesSegments=True) as b, session("c") as c:
+            assert await a.assigned() == []
+            await b.next("registered")
+            await a.say("released", segments=[0])
+            assert [await _buckets(a), await _buckets(b)] == [[0, 1], [2, 3]]
+            assert await c.assigned() == []
+            consumers = (await world.get(SUBSCRIPTIONS, subscription_object_name("shared", SUBSCRIPTION)))["status"]
+            assert [one.get("assignments") for one in consumers["consumers"]] == [
+                [{"segment": 0, "buckets": [0, 1]}],
+                [{"segment": 0, "buckets": [2, 3]}],
+                None,
+            ]
+            await b.say("leave")
+            await b.next("left")
+            assert await a.assigned() == []
+            await a.say("released", buckets=[{"segment": 0, "buckets": [0]}])
+            await a.say("released", segments=[], buckets=[{"segment": 0, "buckets": [1]}])
+            assert await _buckets(a) == []
+
+
+async def _buckets(client: SessionClient) -> list[int]:
+    """Those of segment 0 that it is told to read; empty for the whole segment."""
+    (segment,) = (await client.until_assigned({0}))["segments"]
+    assert segment["bucketCount"] == 4
+    buckets: list[int] = segment["buckets"]
+    return buckets
+
+
 async def _hand_over(shop: Shop, a: SessionClient, b: SessionClient) -> None:
     await a.until_assigned({0, 1})
     await b.next("registered")

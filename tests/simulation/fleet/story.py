@@ -100,7 +100,7 @@ async def _live(rng: random.Random, world: FleetWorld) -> None:
     faults.late, faults.twice, faults.never = (rng.choice((0.0, 0.0, chance)) for chance in (0.1, 0.1, 0.02))
     world.most_policy_seconds = rng.choice((0.0, 1.5, 8.0))
     world.density = rng.choice((0.0, 500.0, 4000.0))
-    world.group = ConsumerGroup(world, random.Random(rng.random()), rng.choice((0, 0, 1, 2, 3)))
+    world.group = ConsumerGroup(world, random.Random(rng.random()), rng.choice((0, 0, 1, 3, 5)))
     world.declare_connection()
     for _ in range(rng.randrange(1, 4)):
         world.start_replica()
