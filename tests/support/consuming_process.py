@@ -1,13 +1,12 @@
-"""Runs as a process: one consumer, which can be killed, and a log of all it received and acknowledged.
+"""A process of its own: one consumer, which can be killed, and a log of all it received and acknowledged.
 
-`consuming_process.py KIND SERVICE_URL TOKEN_FILE GATEWAY_URL GATEWAY_TOKEN_FILE TOPIC SUBSCRIPTION NAME LOG_FILE
-HANDLING_MS`, with KIND `stream`, `queue` or `checkpoint`. Whoever acknowledges waits HANDLING_MS a message before that.
 SIGTERM has it leave properly. See `tests.support.consumption` for the log.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -139,5 +138,15 @@ async def run(arguments: list[str]) -> None:
             await _consume(Kind(kind), client, topic, subscription, name, _Log(file), float(handling_ms))
 
 
-if __name__ == "__main__":
-    asyncio.run(run(sys.argv[1:]))
+def main(arguments: list[str], output: Path) -> None:
+    """What the process does.
+
+    Args:
+        arguments: kind of the consumer, service URL, token file, gateway's URL and token file, topic, subscription,
+            name of the consumer, log file, and how many milliseconds it takes for each message before acknowledging it.
+        output: file for whatever it says.
+    """
+    with output.open("wb") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+    asyncio.run(run(arguments))
