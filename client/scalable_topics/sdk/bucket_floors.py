@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 
 import pulsar
 
@@ -26,7 +27,12 @@ class BucketFloors:
         self.by_bucket: dict[int, Place] = {
             floor.bucket: (floor.ledger_id, floor.entry_id, floor.batch_index) for floor in segment.floors
         }
-        self._highest: Place = max(self.by_bucket.values(), default=())
+        # One that is of no message stands for all of its entry.
+        self._ends = {
+            bucket: (ledger_id, entry_id, sys.maxsize if batch_index < 0 else batch_index)
+            for bucket, (ledger_id, entry_id, batch_index) in self.by_bucket.items()
+        }
+        self._highest: Place = max(self._ends.values(), default=())
 
     def covers(self, place: Place, message: pulsar.Message) -> bool:
         """Whether the group has a message already.
@@ -40,7 +46,7 @@ class BucketFloors:
         if place > self._highest:
             return False
         bucket = self._bucket if self._bucket is not None else self._bucket_of(message)
-        return bucket is not None and place <= self.by_bucket.get(bucket, ())
+        return bucket is not None and place <= self._ends.get(bucket, ())
 
     def _bucket_of(self, message: pulsar.Message) -> int | None:
         key = _sticky_key(message)

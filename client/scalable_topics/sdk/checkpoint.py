@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -63,8 +64,40 @@ class Checkpoint:
                     f"{self.group} on {self.topic}"
                 )
             for part, position in other.positions.items():
-                positions[part] = max(position, positions.get(part, position))
+                positions[part] = max(position, positions.get(part, position), key=_order)
         return Checkpoint(self.topic, self.group, positions)
+
+    def following(self, earlier: Checkpoint) -> Checkpoint:
+        """This one, with what an earlier one had of the same segments beyond it.
+
+        Who gets an entry bucket from another consumer knows how far the group has committed the segment, and nothing of
+        the bucket until a message of it comes. So where segments are shared each checkpoint of the group is put behind
+        the one that was kept before, and the first behind the one that was restored.
+
+        Args:
+            earlier: of the same topic and group, after which the group was not moved back.
+
+        Raises:
+            ClientError: it is of another topic or group.
+        """
+        segments = {part.segment_id for part in self.positions}
+        positions = self.merged(
+            Checkpoint(
+                earlier.topic,
+                earlier.group,
+                {part: position for part, position in earlier.positions.items() if part.segment_id in segments},
+            )
+        ).positions
+        whole = {part.segment_id: _order(position) for part, position in positions.items() if part.is_whole}
+        return Checkpoint(
+            self.topic,
+            self.group,
+            {
+                part: position
+                for part, position in positions.items()
+                if part.is_whole or part.segment_id not in whole or _order(position) > whole[part.segment_id]
+            },
+        )
 
     def serialize(self) -> bytes:
         """Its form for storing; `Checkpoint.deserialize` reads it."""
@@ -96,6 +129,11 @@ class Checkpoint:
             return cls(str(body["topic"]), str(body["group"]), positions)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ClientError(f"these bytes are not a checkpoint: {error!r}") from None
+
+
+def _order(position: SegmentPosition) -> tuple[int, int, float]:
+    """All of an entry, as a group has committed it, is later than any message of its batch."""
+    return position.ledger_id, position.entry_id, math.inf if position.batch_index < 0 else position.batch_index
 
 
 def _position(numbers: Any) -> SegmentPosition:

@@ -30,7 +30,8 @@ def share(
     """
     if not consumers:
         return {}
-    first = _deal(segments, consumers, claims)
+    deal = _deal if len(consumers) <= len(segments) else _deal_one_each
+    first = deal(segments, consumers, claims)
     idle = sorted((set(consumers) & set(sharers)).difference(first.values()))
     room = {segment: most_readers.get(segment, 1) - 1 if first[segment] in sharers else 0 for segment in segments}
     joined = _join(segments, idle, claims, room)
@@ -66,10 +67,9 @@ def deal_buckets(buckets: int, owned: Mapping[str, Set[int]]) -> dict[str, set[i
 def _deal(segments: Sequence[int], consumers: Collection[str], claims: Mapping[int, Sequence[str]]) -> dict[int, str]:
     claimants = {segment: _first_of(claims.get(segment, ()), consumers) for segment in segments}
     claimed = Counter(claimants.values())
-    others = {name for segment in segments for name in claims.get(segment, ())[1:]}
     least, one_more = divmod(len(segments), len(consumers))
     # The larger shares go to those who lose least by them.
-    order = sorted(consumers, key=lambda name: (-claimed[name], name in others, name))
+    order = sorted(consumers, key=lambda name: (-claimed[name], name))
     room = {name: least + (place < one_more) for place, name in enumerate(order)}
     dealt: dict[int, str] = {}
     for segment in segments:
@@ -84,6 +84,34 @@ def _deal(segments: Sequence[int], consumers: Collection[str], claims: Mapping[i
             room[name] -= 1
             has[name] += 1
             dealt[segment] = name
+    return dealt
+
+
+def _deal_one_each(
+    segments: Sequence[int], consumers: Collection[str], claims: Mapping[int, Sequence[str]]
+) -> dict[int, str]:
+    """Deal to more consumers than there are segments."""
+    dealt: dict[int, str] = {}
+    free = set(consumers)
+
+    def give(segment: int, name: str) -> None:
+        dealt[segment] = name
+        free.discard(name)
+
+    for segment in segments:
+        name = _first_of(claims.get(segment, ()), consumers)
+        if name in free:
+            give(segment, name)
+    # Those who have shared what a segment follows go before others.
+    for segment in segments:
+        name = _first_of(claims.get(segment, ()), free) if segment not in dealt else None
+        if name is not None:
+            give(segment, name)
+    # Who shares a segment already is left where it is, if others are there.
+    sharing = {name for segment in segments for name in claims.get(segment, ())}
+    for segment in segments:
+        if segment not in dealt:
+            give(segment, min(free, key=lambda name: (name in sharing, name)))
     return dealt
 
 

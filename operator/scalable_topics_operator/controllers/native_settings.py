@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scalable_topics_operator.autoscale.policy import DRAIN_FAN_OUT
 from scalable_topics_operator.controllers.engine import Engine, engine_of
 from scalable_topics_operator.controllers.policy_book import PolicyBook
 from scalable_topics_operator.controllers.topic_status import recorded_managed
@@ -16,9 +15,9 @@ from scalable_topics_operator.operations.native.create import unsupported
 from scalable_topics_operator.operations.native.override import (
     OFF,
     is_same,
+    not_applied,
     not_in_force,
     override_of,
-    unknown_to_brokers,
 )
 from scalable_topics_operator.operations.native.protocols import NativeLook, NativeTopic
 
@@ -94,20 +93,8 @@ class NativeSettings:
         if why := unsupported(work.ctx.intent):
             reports.append(("NotApplied", why))
         effective = self._policies.effective(work.key, work.store.body)
-        unknown = unknown_to_brokers(effective)
-        if DRAIN_FAN_OUT in unknown:
-            reports.append(
-                ("NotApplied", f"the brokers deal segments to consumers by themselves and know no {DRAIN_FAN_OUT}")
-            )
-        paths = [path for path in unknown if path != DRAIN_FAN_OUT]
-        if paths and not self._is_off(work):
-            reports.append(
-                (
-                    "NotApplied",
-                    f"the brokers of the Native backend know no {', '.join(paths)} of a topic's own; "
-                    "autoScale.engine: Operator goes by them",
-                )
-            )
+        told = not_applied(effective, brokers_decide=not self._is_off(work))
+        reports += [("NotApplied", why) for why in told]
         if dict(work.ctx.intent.properties) != dict(found.properties):
             reports.append(
                 (

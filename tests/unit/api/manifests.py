@@ -199,7 +199,7 @@ SPECS: Mapping[str, tuple[Manifest, ...]] = {
             restore={
                 "subscription": "billing",
                 "positions": [
-                    {"segment": 3, "ledgerId": 7, "entryId": 9, "batchIndex": 2},
+                    {"segment": 3, "bucket": 1, "ledgerId": 7, "entryId": 9, "batchIndex": 2},
                     {"segment": 4, "bucket": 2, "ledgerId": 8, "entryId": -1, "batchIndex": -1},
                 ],
                 "allowGaps": True,
@@ -316,7 +316,7 @@ STATUSES: Mapping[str, Manifest] = {
             "nextSegmentId": 5,
             "announcements": 2,
             "seekToMs": 1764237600000,
-            "positions": [{"segment": 1, "ledgerId": 7, "entryId": 9, "batchIndex": 2}],
+            "positions": [{"segment": 1, "bucket": 0, "ledgerId": 7, "entryId": 9, "batchIndex": 2}],
             "inDoubt": ["payments-1"],
             "startedAt": "2026-11-27T10:00:00Z",
             "request": _REQUEST,

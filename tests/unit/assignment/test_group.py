@@ -257,6 +257,15 @@ def test_those_who_shared_a_segment_share_the_one_that_follows_it() -> None:
     assert _assigned(after) == {"a": _buckets(1, 0, 1, 2, 3), "b": _buckets(1, 4, 5, 6, 7)}
 
 
+def test_children_go_to_those_who_shared_their_parent_before_others() -> None:
+    layout = SHARED.split(0, now_ms=1)
+    group = _sharing("b", "c", "d", "e", layout=layout)
+    assert all(group.members[name].assigned for name in "bcde")
+    after = _all_let_go(group.join("a", "a-1", (), AT, shares=True).with_drained([0]).settle(layout, 1), layout)
+    assert _assigned(after)["a"] == [], "a child has two buckets, and those who read before keep their keys"
+    assert all(after.members[name].assigned for name in "bcde")
+
+
 def test_buckets_of_a_consumer_that_was_forgotten_are_its_own_unless_somebody_has_the_segment() -> None:
     held = _buckets(0, 1, 3)
     assert Group().join("a", "a-1", held, AT, shares=True).members["a"].assigned == frozenset(held)

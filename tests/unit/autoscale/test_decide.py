@@ -89,6 +89,26 @@ def test_under_constant_load_it_comes_to_rest_and_never_undoes_what_it_did(
     assert len(topic.shapes) == len(set(topic.shapes)), "the same segments came twice: it would go on for ever"
 
 
+@settings(max_examples=30)
+@given(
+    total=rates,
+    spread=weights,
+    consumers=consumer_counts,
+    config=configs,
+    gaps=st.lists(st.integers(1, 40), max_size=9),
+)
+def test_changes_of_leader_make_nothing_be_done_twice_or_undone(
+    total: Rates, spread: list[float], consumers: dict[str, int], config: AutoScaleConfig, gaps: list[int]
+) -> None:
+    """Hazard A2-26434a: what another leader does not know, it waits for."""
+    topic = VirtualTopic(config, still(total, spread), consumers)
+    for gap in gaps:
+        topic.run(gap)
+        topic.restart()
+    topic.until_still(quiet_ticks=FORGIVING_TICKS, most_ticks=2000)
+    assert len(topic.shapes) == len(set(topic.shapes)), "the same segments came twice: it would go on for ever"
+
+
 @given(
     count=st.integers(1, 8),
     loads=st.dictionaries(st.integers(0, 7), rates, min_size=1),

@@ -50,7 +50,7 @@ def test_a_bucket_is_read_from_its_floor_on() -> None:
     found = floors(2, b2=9)
     assert found.covers((7, 9, -1), message())
     assert not found.covers((7, 10, -1), message())
-    assert not found.covers((7, 9, 0), message()), "the floor is no batch"
+    assert found.covers((7, 9, 3), message()), "all of the entry is meant"
     assert not floors(2).covers((0, 0, -1), message())
 
 

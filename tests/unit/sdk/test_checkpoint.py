@@ -45,6 +45,27 @@ def test_buckets_are_put_together_each_by_itself() -> None:
     assert one.merged(another) == another.merged(one) == wanted
 
 
+def test_what_was_kept_of_a_bucket_is_not_forgotten_when_it_changes_hands() -> None:
+    """Its new reader knows of the segment's cursor only, until something comes."""
+    kept = _checkpoint(s1b0=SegmentPosition(1, 5), s1b1=SegmentPosition(1, 9, 2), s2=SegmentPosition(2, 4))
+    taken = _checkpoint(s1b0=SegmentPosition(1, 7), s1b1=SegmentPosition(1, 3), s3=SegmentPosition(3, 1))
+    assert taken.following(kept) == _checkpoint(
+        s1b0=SegmentPosition(1, 7), s1b1=SegmentPosition(1, 9, 2), s3=SegmentPosition(3, 1)
+    ), "segment 2 is read to its end"
+    whole = _checkpoint(s1=SegmentPosition(1, 6))
+    assert whole.following(kept) == _checkpoint(s1=SegmentPosition(1, 6), s1b1=SegmentPosition(1, 9, 2))
+    assert kept.following(whole) == _checkpoint(
+        s1=SegmentPosition(1, 6), s1b1=SegmentPosition(1, 9, 2), s2=SegmentPosition(2, 4)
+    )
+    with pytest.raises(ClientError, match="group h"):
+        taken.following(Checkpoint("topic://t/n/x", "h", {}))
+
+
+def test_all_of_an_entry_is_later_than_a_message_of_it() -> None:
+    one, another = _checkpoint(s1=SegmentPosition(1, 5, 3)), _checkpoint(s1=SegmentPosition(1, 5))
+    assert one.merged(another) == another.merged(one) == another
+
+
 def test_one_of_an_earlier_release_is_read() -> None:
     data = b'{"version":1,"topic":"topic://t/n/x","group":"g","positions":{"1":[1,5,-1]}}'
     assert Checkpoint.deserialize(data) == _checkpoint(s1=SegmentPosition(1, 5))

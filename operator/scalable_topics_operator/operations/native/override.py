@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scalable_topics_operator.autoscale.policy import DEFAULT, EffectivePolicy, Knob, exact
+from scalable_topics_operator.autoscale.policy import DEFAULT, DRAIN_FAN_OUT, EffectivePolicy, Knob, exact
 
 OFF: Mapping[str, Any] = {"enabled": False}
 """Nothing is done by the brokers: one controller at a time (DESIGN §8)."""
@@ -68,6 +68,25 @@ def override_of(policy: EffectivePolicy) -> dict[str, Any] | None:
 def unknown_to_brokers(policy: EffectivePolicy) -> tuple[str, ...]:
     """Knobs that some policy sets and that brokers have no value of a topic's own for."""
     return tuple(path for path, origin in policy.origins.items() if origin != DEFAULT and path not in FIELDS)
+
+
+def not_applied(policy: EffectivePolicy, *, brokers_decide: bool) -> tuple[str, ...]:
+    """What some policy says and nobody goes by, in words.
+
+    Args:
+        policy: that applies to the topic.
+        brokers_decide: whether it is for the brokers to change the topic by themselves.
+    """
+    unknown = unknown_to_brokers(policy)
+    told = []
+    if brokers_decide and (paths := [path for path in unknown if path != DRAIN_FAN_OUT]):
+        told.append(
+            f"the brokers of the Native backend know no {', '.join(paths)} of a topic's own; "
+            "autoScale.engine: Operator goes by them"
+        )
+    if DRAIN_FAN_OUT in unknown:
+        told.append(f"the brokers of the Native backend deal segments to consumers, and know no {DRAIN_FAN_OUT}")
+    return tuple(told)
 
 
 def is_same(stored: Mapping[str, Any] | None, wanted: Mapping[str, Any] | None) -> bool:

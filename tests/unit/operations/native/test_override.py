@@ -12,6 +12,7 @@ from scalable_topics_operator.operations.native.override import (
     FIELDS,
     OFF,
     is_same,
+    not_applied,
     not_in_force,
     override_of,
     unknown_to_brokers,
@@ -55,6 +56,15 @@ def test_every_knob_is_stored_or_told_to_be_unknown() -> None:
         "rebucket.drainFanOut",
     }
     assert {path for path in FIELDS if path not in unknown} == set(FIELDS)
+
+
+def test_what_nobody_goes_by_is_told_whoever_decides() -> None:
+    policy = resolve([Level("a policy", {"maxSegments": 8, "rebucket.budget": 2, "rebucket.drainFanOut": False})])
+    engine, readers = not_applied(policy, brokers_decide=True)
+    assert "know no rebucket.budget of a topic's own; autoScale.engine: Operator goes by them" in engine
+    assert "know no rebucket.drainFanOut" in readers
+    assert not_applied(policy, brokers_decide=False) == (readers,)
+    assert not_applied(resolve([]), brokers_decide=True) == ()
 
 
 @given(st.dictionaries(st.sampled_from(sorted(FIELDS.values())), st.integers(0, 10**9)))
