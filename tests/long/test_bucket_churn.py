@@ -80,6 +80,7 @@ async def test_consumers_of_a_shared_segment_that_come_and_go_and_die(
     kube_environment: KubernetesAccess,
     tmp_path: Path,
 ) -> None:
+    """Hazards A4-26208a, A4-26208b, A4-26208c and A4-26208d."""
     title = "Consumers of a shared segment that come, go and die every second"
     page = Evidence("bucket-churn.md", title, "make show-bucket-churn", (_PART,))
     async with replicas(2, kube, view, pulsar, kube_environment.kubeconfig, tmp_path, _FLAGS) as two:
