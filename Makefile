@@ -197,6 +197,21 @@ show-ordered: $(ENVIRONMENT) ## Twenty minutes of consumers that come, go and di
 show-first-message: $(ENVIRONMENT) ## How soon a stream consumer has its first message, and what moves for it
 	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_first_message.py
 
+.PHONY: show-buckets
+show-buckets: show-bucket-fleet show-bucket-churn show-bucket-drain ## All three of the following
+
+.PHONY: show-bucket-fleet
+show-bucket-fleet: $(ENVIRONMENT) ## 200 stream consumers on 64 segments of 4 entry buckets, every one of them busy
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_bucket_fleet.py
+
+.PHONY: show-bucket-drain
+show-bucket-drain: $(ENVIRONMENT) ## A sealed backlog of 1,000,000 messages drained by 1, 4 and 16 consumers
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_bucket_drain.py
+
+.PHONY: show-bucket-churn
+show-bucket-churn: $(ENVIRONMENT) ## Ten minutes of consumers that come, go and die every second on a shared segment
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_bucket_churn.py
+
 .PHONY: show-simulation
 show-simulation: $(ENVIRONMENT) ## 20,000 seeds of simulated stories, and every guard taken out in turn (SIMULATED_SEEDS=)
 	PYTHONHASHSEED=0 $(LONG) tests/long/test_simulated.py

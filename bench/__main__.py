@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import deciding, kernel, producing, rebalancing, segment_load, topics, watching
+from bench import bucketing, deciding, kernel, producing, rebalancing, segment_load, topics, watching
 
 
 def main() -> int:
@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=10_000, help="watch sessions (default: %(default)s)")
     parser.add_argument(
         "--only",
-        choices=("kernel", "deciding", "rebalancing", "topics", "producing", "watching", "pipeline"),
+        choices=("kernel", "deciding", "rebalancing", "topics", "producing", "bucketing", "watching", "pipeline"),
         help="one benchmark instead of all; pipeline takes minutes and runs only so",
     )
     arguments = parser.parse_args()
@@ -34,6 +34,8 @@ def main() -> int:
         print(asyncio.run(topics.report(arguments.topics, arguments.rounds)))
     if arguments.only in (None, "producing"):
         print(asyncio.run(producing.report(arguments.messages, arguments.rounds)))
+    if arguments.only in (None, "bucketing"):
+        print(asyncio.run(bucketing.report(arguments.messages, arguments.rounds)))
     if arguments.only in (None, "watching"):
         print(asyncio.run(watching.report(arguments.sessions)))
     if arguments.only == "pipeline":

@@ -109,3 +109,10 @@ NOT_ON_NATIVE: dict[Key, str] = {
         "clients name the producers of segments by their segments: none is called so anywhere but on segment 12"
     ),
 }
+
+# Of the cases of applications and brokers together, those that cannot be seen where the operator owns the layouts.
+NOT_ON_CLASSIC: dict[Key, str] = {
+    ("EndToEnd", "lookup auto-creates one segment when policy allows"): (
+        "topics are made by objects and by the gateway; a client that looks for one never makes it"
+    ),
+}

@@ -10,7 +10,6 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -21,7 +20,7 @@ import pytest
 
 from dev.access import KubernetesAccess, PulsarAccess
 from dev.instance import LocalCluster, Shape
-from scalable_topics.sdk import Client, Producer
+from scalable_topics.sdk import Client
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
 from scalable_topics_operator.cluster.reviews import request_token
@@ -33,6 +32,7 @@ from tests.support.consumption import Kind
 from tests.support.consumption_judge import Forgotten, Judgement, judge_ordered, judge_shared
 from tests.support.evidence import Evidence, table
 from tests.support.guarantee_checker import Numbered
+from tests.support.numbered_sender import NumberedSender, repeat
 from tests.support.own_bench import OwnBench
 from tests.support.pulsar_view import PulsarView
 from tests.support.random_changes import next_change
@@ -44,6 +44,7 @@ from tests.support.world import World, phase
 _SECONDS = float(os.environ.get("ORDERED_SECONDS", "1200"))
 _SEED = int(os.environ.get("ORDERED_SEED", "9"))
 _PRODUCERS, _PER_SECOND, _KEYS = 8, 25.0, 20
+_KEY_NAMES = [f"key-{number}" for number in range(_KEYS)]
 _MOST = {Kind.STREAM: 6, Kind.QUEUE: 4, Kind.CHECKPOINT: 2}
 # How often something happens to one of a kind.
 _CROWD_SECONDS = {Kind.STREAM: 6.0, Kind.QUEUE: 12.0, Kind.CHECKPOINT: 15.0}
@@ -72,32 +73,6 @@ class _Story:
     happened: Counter[str] = field(default_factory=Counter)
     change_seconds: list[float] = field(default_factory=list)
     forgotten: list[Forgotten] = field(default_factory=list)
-
-
-class _Sender:
-    """One producer that numbers its messages by key."""
-
-    def __init__(self, producer: Producer) -> None:
-        self._producer = producer
-        self.sent: list[tuple[Numbered, asyncio.Future[object]]] = []
-
-    async def run(self, stopping: asyncio.Event) -> None:
-        """Send at a steady pace until told to stop, then wait for the outcomes."""
-        number, due = 0, time.monotonic()
-        while not stopping.is_set():
-            message = Numbered(self._producer.name, f"key-{number % _KEYS}", number // _KEYS)
-            self.sent.append((message, await self._producer.submit(message.payload(), key=message.key)))  # type: ignore[arg-type]
-            number += 1
-            due += 1 / _PER_SECOND
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
-        await self._producer.flush()
-
-    def acknowledged(self) -> list[Numbered]:
-        """What is stored. Raises what a send raised."""
-        for _, outcome in self.sent:
-            if (error := outcome.exception()) is not None:
-                raise error
-        return [message for message, _ in self.sent]
 
 
 @pytest.mark.timeout(3000)
@@ -197,9 +172,9 @@ async def _traffic(
     """Send for the time of the run while all this happens, each so often; answers what is stored."""
     stopping = asyncio.Event()
     async with Client(brokers.service_url, pulsar.AuthenticationToken(brokers.superuser_token)) as client:
-        senders = [_Sender(await client.producer(topic)) for _ in range(_PRODUCERS)]
+        senders = [NumberedSender(await client.producer(topic), _KEY_NAMES, _PER_SECOND) for _ in range(_PRODUCERS)]
         tasks = [asyncio.create_task(sender.run(stopping)) for sender in senders]
-        tasks += [asyncio.create_task(_repeat(seconds, act, stopping)) for seconds, act in disturbances]
+        tasks += [asyncio.create_task(repeat(seconds, act, stopping)) for seconds, act in disturbances]
         await asyncio.wait(tasks, timeout=_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
         stopping.set()
         # What has begun comes to its end: nothing is left dead.
@@ -207,19 +182,6 @@ async def _traffic(
         for task in tasks:
             task.result()
     return [message for sender in senders for message in sender.acknowledged()]
-
-
-async def _repeat(seconds: float, act: Callable[[], Awaitable[None]], stopping: asyncio.Event) -> None:
-    """Act every so many seconds, the first time after half of that; what takes longer is followed at once."""
-    due = time.monotonic() + seconds / 2
-    while True:
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(asyncio.get_running_loop().time() + max(0.0, due - time.monotonic())):
-                await stopping.wait()
-        if stopping.is_set():
-            return
-        due = max(due + seconds, time.monotonic())
-        await act()
 
 
 async def _change_layout(world: World, random: Random, story: _Story) -> None:

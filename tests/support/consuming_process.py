@@ -1,12 +1,12 @@
-"""Runs as a process: one consumer, which can be killed, and a log of all it received and acknowledged.
+"""A process of its own: one consumer, which can be killed, and a log of all it received and acknowledged.
 
-`consuming_process.py KIND SERVICE_URL TOKEN_FILE GATEWAY_URL GATEWAY_TOKEN_FILE TOPIC SUBSCRIPTION NAME LOG_FILE`, with
-KIND `stream`, `queue` or `checkpoint`. SIGTERM has it leave properly. See `tests.support.consumption` for the log.
+SIGTERM has it leave properly. See `tests.support.consumption` for the log.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -67,6 +67,7 @@ async def _consume_messages(
     acknowledge: Callable[[Sequence[Any]], Awaitable[None]],
     log: _Log,
     stopping: asyncio.Event,
+    handling_ms: float,
 ) -> None:
     while not stopping.is_set():
         try:
@@ -74,6 +75,8 @@ async def _consume_messages(
         except TimeoutError:
             continue
         log.received(messages)
+        if handling_ms:
+            await asyncio.sleep(handling_ms * len(messages) / 1000)
         log.write(acknowledged_line(len(messages)))
         await acknowledge(messages)
 
@@ -95,17 +98,19 @@ async def _commit(consumer: CheckpointConsumer, log: _Log) -> None:
     await consumer.commit(checkpoint)
 
 
-async def _consume(kind: Kind, client: Client, topic: str, subscription: str, name: str, log: _Log) -> None:
+async def _consume(
+    kind: Kind, client: Client, topic: str, subscription: str, name: str, log: _Log, handling_ms: float
+) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     options = {"consumer_name": name, "initial_position": _EARLIEST}
     match kind:
         case Kind.STREAM:
             made = await _made(lambda: client.stream_consumer(topic, subscription, **options), stopping)
-            await _consume_messages(made, lambda got: made.acknowledge_cumulative(got[-1]), log, stopping)
+            await _consume_messages(made, lambda got: made.acknowledge_cumulative(got[-1]), log, stopping, handling_ms)
         case Kind.QUEUE:
             shared = await _made(lambda: client.queue_consumer(topic, subscription, **options), stopping)
-            await _consume_messages(shared, shared.acknowledge_many, log, stopping)
+            await _consume_messages(shared, shared.acknowledge_many, log, stopping, handling_ms)
         case Kind.CHECKPOINT:
             kept = await _made(lambda: client.checkpoint_consumer(topic, subscription, **options), stopping)
             await _consume_checkpoints(kept, log, stopping)
@@ -123,14 +128,25 @@ async def _made(make: Callable[[], Awaitable[C]], stopping: asyncio.Event) -> C:
 
 async def run(arguments: list[str]) -> None:
     """Consume until told to end."""
-    kind, service_url, token_file, gateway_url, gateway_token_file, topic, subscription, name, log_file = arguments
+    kind, service_url, token_file, gateway_url, gateway_token_file, topic, subscription, name, *others = arguments
+    log_file, handling_ms = others
     token = await asyncio.to_thread(Path(token_file).read_text)
     gateway = GatewayOptions(gateway_url, token_file=gateway_token_file)
     file = await asyncio.to_thread(open, log_file, "a")
     with file:
         async with Client(service_url, pulsar.AuthenticationToken(token), gateway=gateway) as client:
-            await _consume(Kind(kind), client, topic, subscription, name, _Log(file))
+            await _consume(Kind(kind), client, topic, subscription, name, _Log(file), float(handling_ms))
 
 
-if __name__ == "__main__":
-    asyncio.run(run(sys.argv[1:]))
+def main(arguments: list[str], output: Path) -> None:
+    """What the process does.
+
+    Args:
+        arguments: kind of the consumer, service URL, token file, gateway's URL and token file, topic, subscription,
+            name of the consumer, log file, and how many milliseconds it takes for each message before acknowledging it.
+        output: file for whatever it says.
+    """
+    with output.open("wb") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+    asyncio.run(run(arguments))

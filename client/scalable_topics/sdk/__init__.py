@@ -7,6 +7,7 @@ same without asyncio. Needs pulsar-client and aiohttp: `pip install scalable-top
 """
 
 from scalable_topics.layout import WHOLE, Part
+from scalable_topics.sdk.batch_counts import BucketBatches
 from scalable_topics.sdk.checkpoint import Checkpoint, SegmentPosition
 from scalable_topics.sdk.checkpoint_consumer import CheckpointConsumer
 from scalable_topics.sdk.client import Client
@@ -40,6 +41,7 @@ from scalable_topics.sdk.stream_consumer import StreamConsumer
 
 __all__ = [
     "WHOLE",
+    "BucketBatches",
     "Checkpoint",
     "CheckpointConsumer",
     "Client",

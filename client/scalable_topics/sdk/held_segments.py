@@ -129,6 +129,8 @@ class HeldSegments:
     def give_back(self, part: Part, within_seconds: float) -> None:
         """Deliver nothing more of a part, and detach once what was delivered is acknowledged, or time is over."""
         held = self._held[part]
+        # It may have been settled before something more was delivered.
+        held.settled.clear()
         if self._reader.is_settled(held.consumer):
             held.settled.set()
         held.settling = asyncio.create_task(_settle(held, min(self._handover_seconds, within_seconds)))

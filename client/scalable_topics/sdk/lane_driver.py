@@ -14,6 +14,7 @@ import pulsar
 from scalable_topics.layout import TopicName
 from scalable_topics.sdk import pulsar_binding
 from scalable_topics.sdk.arrivals import Arrivals, call_in_loop
+from scalable_topics.sdk.batch_counts import count_batches
 from scalable_topics.sdk.batch_flushing import BatchFlushing
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.effects import (
@@ -248,7 +249,9 @@ class LaneDriver:
                 failed.append((message, attempt, result))
             else:
                 acknowledged.append((message, attempt, position))
-        self._finish(self._plan.acknowledged(acknowledged))
+        stored = self._plan.acknowledged(acknowledged)
+        self._finish(stored)
+        count_batches(stored)
         for send, attempt, result in failed:
             self._failed(send, attempt, result)
         self._act()

@@ -102,7 +102,8 @@ class ProducerOptions:
         max_pending_bytes: payload, keys and properties of the same, 1 or more.
         send_timeout_seconds: after this long without an outcome the application is told so; above 0.
         properties: of the producer, shown in the broker's statistics beside the mark of this library.
-        encryption_key: name of the public key that payloads are encrypted with.
+        encryption_key: name of the public key that payloads are encrypted with. Every message is an entry of its own
+            then: a batch that nobody else can read could not be divided where it is passed on to other segments.
         crypto_key_reader: a `pulsar.CryptoKeyReader`.
 
     Raises:
@@ -135,6 +136,11 @@ class ProducerOptions:
             raise ValueError(f"send_timeout_seconds is {self.send_timeout_seconds}; it must be above 0")
         _check_properties(self.properties)
 
+    @property
+    def batches(self) -> bool:
+        """Whether messages share entries (pip-486: never where they are encrypted)."""
+        return self.batching_enabled and self.encryption_key is None
+
     def create(self, client: pulsar.Client, topic: str, name: str, schema: Any) -> pulsar.Producer:
         """Attach a producer to a segment's topic. Blocks.
 
@@ -148,7 +154,7 @@ class ProducerOptions:
             send_timeout_millis=0,
             max_pending_messages=0,
             compression_type=self.compression_type,
-            batching_enabled=self.batching_enabled,
+            batching_enabled=self.batches,
             batching_max_messages=self.batching_max_messages,
             batching_max_allowed_size_in_bytes=self.batching_max_bytes,
             batching_max_publish_delay_ms=self.batching_max_publish_delay_ms,

@@ -11,6 +11,7 @@ from typing import Any, Self, Unpack, cast
 import pulsar
 
 from scalable_topics.layout import TopicName
+from scalable_topics.sdk.batch_counts import BucketBatches, batches_of
 from scalable_topics.sdk.blocking_calls import BlockingCalls
 from scalable_topics.sdk.errors import (
     ClosedError,
@@ -79,7 +80,7 @@ class Producer:
         )
         self._driver = LaneDriver(
             topic,
-            SendPlan(per_bucket=options.batching_enabled, name_producer=self._make_name),
+            SendPlan(per_bucket=options.batches, name_producer=self._make_name),
             connections=connections,
             connection=connection,
             options=options,
@@ -128,6 +129,11 @@ class Producer:
     def lanes(self) -> tuple[SegmentLane, ...]:
         """What it sends through, for diagnosis."""
         return self._driver.lanes
+
+    @property
+    def batches(self) -> tuple[BucketBatches, ...]:
+        """How its messages were put into entries, by segment and entry bucket, of the segments that it sends to now."""
+        return tuple(batches_of(lane, self._options) for lane in sorted(self._driver.lanes, key=lambda lane: lane.key))
 
     @property
     def options(self) -> ProducerOptions:

@@ -14,6 +14,7 @@ from heapq import merge
 from typing import Any, NamedTuple
 
 from scalable_topics.layout import sticky_keys
+from scalable_topics.sdk.batch_counts import BatchCounts
 from scalable_topics.sdk.layout_message import FollowedSegment
 
 KEYLESS = -1
@@ -126,6 +127,7 @@ class SegmentLane:
     """One lane. `flows` tells whether a send may go straight to its producer; `refresh` keeps it true to the rest."""
 
     __slots__ = (
+        "batches",
         "connection",
         "failures",
         "fate",
@@ -171,6 +173,7 @@ class SegmentLane:
         self.failures = 0
         self.rests = False
         self.inquiry = 0
+        self.batches = BatchCounts()
 
     @property
     def is_keyed(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, Unpack
 
 from scalable_topics.layout import Part
 from scalable_topics.sdk.arrivals import Arrivals
+from scalable_topics.sdk.batch_counts import BucketBatches
 from scalable_topics.sdk.checkpoint import Checkpoint
 from scalable_topics.sdk.checkpoint_consumer import CheckpointConsumer as AsyncCheckpointConsumer
 from scalable_topics.sdk.client import Client as AsyncClient
@@ -156,6 +157,15 @@ class Producer:
     def name(self) -> str:
         """What the names of its Pulsar producers begin with; unique for ever."""
         return self._producer.name
+
+    @property
+    def batches(self) -> tuple[BucketBatches, ...]:
+        """How its messages were put into entries, as `scalable_topics.sdk.Producer.batches`."""
+
+        async def look() -> tuple[BucketBatches, ...]:
+            return self._producer.batches
+
+        return self._client.run(look())
 
     def send(self, value: Any, **fields: Unpack[MessageFields]) -> MessageId:
         """Send a message and wait until it is stored. Arguments and errors: `scalable_topics.sdk.Producer.send`."""

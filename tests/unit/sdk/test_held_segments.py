@@ -110,6 +110,20 @@ async def test_giving_back_waits_for_acknowledgements_and_for_their_way() -> Non
     assert reader.pulsars[1].attached.acknowledged == [("all up to", "last")]
 
 
+async def test_what_was_settled_once_and_is_not_any_more_is_waited_for() -> None:
+    held, reader = await holding(1, handover_seconds=TIMEOUT_SECONDS)
+    found = held.find(Part(1))
+    assert found is not None
+    held.acknowledged(found.consumer)
+    reader.unsettled = {1}
+    held.give_back(Part(1), TIMEOUT_SECONDS)
+    await asyncio.sleep(0.05)
+    assert not reader.gone.is_set(), "the application is busy with what came last"
+    reader.unsettled = set()
+    held.acknowledged(found.consumer)
+    await asyncio.wait_for(reader.gone.wait(), TIMEOUT_SECONDS)
+
+
 @pytest.mark.parametrize(("handover_seconds", "within_seconds"), [(0.05, 600.0), (20.0, 0.05)])
 async def test_R21_giving_back_takes_no_longer_than_it_may(handover_seconds: float, within_seconds: float) -> None:
     held, reader = await holding(1, handover_seconds=handover_seconds)
