@@ -107,7 +107,7 @@ async def _run(two: Replicas, access: PulsarAccess, folder: Path) -> list[str]:
         files = (str(token_file), gateway_url, str(gateway_token_file))
         return [access.service_url, *files, str(topic), _SUBSCRIPTION]
 
-    crowd = Crowd(Kind.STREAM, _MOST, command, folder, random, handling_ms=_HANDLING_MS, spares_new=True)
+    crowd = Crowd(Kind.STREAM, 1, command, folder, random, handling_ms=_HANDLING_MS, spares_new=True)
     try:
         crowd.join()
         stored = await _traffic(
@@ -180,8 +180,9 @@ class _Changes:
 
 
 async def _change(crowd: Crowd, random: Random) -> None:
-    """Somebody joins, leaves or is killed; how many there are wanders between 1, who reads the whole, and `_MOST`."""
-    crowd.most = random.randint(1, _MOST)
+    """Somebody joins, leaves or is killed: there are more until there are many, then fewer until one is left."""
+    if crowd.size == crowd.most:
+        crowd.most = random.randint(2, _MOST) if crowd.size == 1 else 1
     await crowd.change()
 
 
@@ -236,8 +237,8 @@ def _told(
         f"One segment of {_BUCKETS} entry buckets; {_PRODUCERS} producers of {_PER_SECOND:.0f} messages a second over "
         f"{_KEYS_OF_A_BUCKET} keys of every bucket, each handled for {_HANDLING_MS:.0f} ms. Every {_EVERY_SECONDS:.0f} "
         f"s for {_SECONDS:.0f} s a consumer, each in a process, joins, leaves, is killed, or is killed and started "
-        f"again under its name; how many there are wanders between 1 and {_MOST}. Two replicas of the operator, one "
-        f"broker; a consumer that died is missed after {_GRACE_SECONDS} s; seed {_SEED}.",
+        f"again under its name; how many there are goes to and fro between 1 and {_MOST}. Two replicas of the "
+        f"operator, one broker; a consumer that died is missed after {_GRACE_SECONDS} s; seed {_SEED}.",
         "",
         "- " + ", ".join(f"{count} {what}" for what, count in sorted(crowd.happened.items())),
         f"- consumers that read the segment, looked at every {_LOOK_SECONDS:.0f} s: "

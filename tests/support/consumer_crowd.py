@@ -115,6 +115,11 @@ class Crowd:
             assert one.process.exitcode is None, f"consumer {one.name} has ended: {_said(one)}"
 
     @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self._living)
+
+    @property
     def logs(self) -> list[Path]:
         """What all consumers have written, those too that are gone."""
         return [log for log in self._logs if log.exists()]
