@@ -30,6 +30,7 @@ KEPT: Mapping[str, str] = {
     "replicas:9400": "one that did not know the topic yet coordinated its subscription, and counted a grace by that",
     "replicas:2540": "a coordinator came back at once, for ever, for a grace that was over while nobody is removed",
     "replicas:16725": "a consumer that had come back for a moment was removed when the grace before was over",
+    "replicas:2585": "the model forgot who was attached to a segment that had left the layout and was still there",
     "consumers:19930": "a deposed coordinator did not know of its successor, who had only taken in a consumer",
     "consumers:900": "the model's consumers heard what was sent over a connection that they had no more",
 }

@@ -187,6 +187,7 @@ class ConsumerGroup:
         self._chances = chances
         self._broker = KeySharedBroker()
         self._attached_at: dict[Part, float] = {}
+        self._topics: dict[int, str] = {}
         self.consumers = [FleetConsumer(self, f"consumer-{number}") for number in range(count)]
 
     def declare(self) -> None:
@@ -232,7 +233,7 @@ class ConsumerGroup:
         segment = part.segment_id
         cursor = self._cursor(segment)
         layout = self.world.layout
-        if cursor is None or layout is None or not self._broker.takes(part):
+        if cursor is None or layout is None or segment not in layout.segments or not self._broker.takes(part):
             return
         self.world.note(f"{consumer.name} attaches to {segment}" + ("" if part.is_whole else f"/{part.bucket}"))
         for parent in layout.parents_of(segment):
@@ -282,10 +283,12 @@ class ConsumerGroup:
             since = max(self.world.led_since_seconds, consumer.away_since_seconds)
             if consumer.connection is not None or now - since < grace_seconds - _REPLY_SECONDS:
                 self.world.violated(f"R7: {name} was removed {now - since:.1f} s after it was there last")
-            # What is read to its end keeps nobody a member.
+            # What is read to its end keeps nobody a member, nor what has left the layout since.
             drained = (after.get("status") or {}).get("drained", ())
+            layout = self.world.layout
+            unread = {one for one in layout.segments if one not in drained} if layout is not None else set()
             for part in consumer.holds:
-                if part.segment_id not in drained and now - self._attached_at[part] > _REPLY_SECONDS:
+                if part.segment_id in unread and now - self._attached_at[part] > _REPLY_SECONDS:
                     self.world.violated(f"R7: {name} was removed while its broker serves it {part}")
 
     def pulse(self) -> tuple[object, ...]:
@@ -311,9 +314,10 @@ class ConsumerGroup:
 
     def _cursor(self, segment: int) -> ModelCursor | None:
         layout = self.world.layout
-        if layout is None or segment not in layout.segments:
-            return None
-        topic = self.world.broker.topics.get(self.world.name_of(layout.segment(segment)))
+        if layout is not None and segment in layout.segments:
+            self._topics[segment] = self.world.name_of(layout.segment(segment))
+        # A broker goes on serving a topic that has left the layout, until it is deleted.
+        topic = self.world.broker.topics.get(self._topics.get(segment, ""))
         return topic.cursors.get(ORDERED) if topic is not None else None
 
     def _forget_gone(self) -> None:
