@@ -18,7 +18,7 @@ import pulsar as pulsar_client
 import pytest
 
 from dev.access import KubernetesAccess, PulsarAccess
-from scalable_topics.layout import SegmentLayout
+from scalable_topics.layout import Part, SegmentLayout
 from scalable_topics.sdk import Client
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.reviews import request_token
@@ -28,9 +28,8 @@ from tests.support.consumer_crowd import Crowd
 from tests.support.consumption import Kind, Receipt
 from tests.support.consumption_judge import Judgement, judge_ordered
 from tests.support.entry_buckets import (
-    Bucket,
     bucket_of_key,
-    buckets_of,
+    every_bucket,
     is_shared_out,
     keys_in_every_bucket,
     subscription_status,
@@ -136,7 +135,7 @@ async def _run(two: Replicas, access: PulsarAccess, folder: Path) -> list[str]:
     print(judgement, *lines, sep="\n")
     assert not judgement.lost
     assert not judgement.disordered
-    assert silences.keys() == set(buckets_of(layout.active))
+    assert silences.keys() == set(every_bucket(layout.active))
     assert max(silences.values()) < _MOST_SILENT_SECONDS, silences
     return lines
 
@@ -212,9 +211,9 @@ async def _until_done(crowd: Crowd, stored: Iterable[Numbered]) -> None:
         await asyncio.sleep(2.0)
 
 
-def _silences(receipts: Iterable[Receipt], layout: SegmentLayout) -> dict[Bucket, float]:
+def _silences(receipts: Iterable[Receipt], layout: SegmentLayout) -> dict[Part, float]:
     """The longest time in seconds between two messages of each bucket."""
-    times: defaultdict[Bucket, list[int]] = defaultdict(list)
+    times: defaultdict[Part, list[int]] = defaultdict(list)
     for receipt in receipts:
         times[bucket_of_key(layout, receipt.message.key)].append(receipt.at_ns)
     return {
@@ -230,7 +229,7 @@ def _told(
     judgement: Judgement,
     crowd: Crowd,
     seen: _Seen,
-    silences: dict[Bucket, float],
+    silences: dict[Part, float],
 ) -> list[str]:
     looks = sum(seen.readers.values())
     return [

@@ -41,7 +41,7 @@ from scalable_topics.layout.names import (
     segment_descriptor,
     validate_scalable_name,
 )
-from scalable_topics.layout.parts import WHOLE, Part, buckets_of, whole_of
+from scalable_topics.layout.parts import WHOLE, Part, buckets_of, to_buckets_json, whole_of
 from scalable_topics.layout.pip468_json import from_pip468, segment_from_pip468, to_pip468
 from scalable_topics.layout.record import MAX_RECORDS, RECORD_VERSION, from_record, to_record
 from scalable_topics.layout.segment import (
@@ -122,6 +122,7 @@ __all__ = [
     "segment_hash",
     "sticky_keys",
     "synthetic_layout",
+    "to_buckets_json",
     "to_pip468",
     "to_record",
     "validate_ranges",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 WHOLE = -1
 """Stands for all buckets of a segment, read as one."""
@@ -46,3 +46,8 @@ def buckets_of(parts: Iterable[Part]) -> dict[int, tuple[int, ...]]:
         if not part.is_whole:
             found[part.segment_id].append(part.bucket)
     return {segment_id: tuple(buckets) for segment_id, buckets in found.items()}
+
+
+def to_buckets_json(parts: Iterable[Part]) -> list[dict[str, Any]]:
+    """The buckets that are among `parts`, as frames and objects have them: `{"segment": 3, "buckets": [0, 2]}`."""
+    return [{"segment": segment_id, "buckets": list(buckets)} for segment_id, buckets in buckets_of(parts).items()]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from scalable_topics.layout import WHOLE, HashRange, LayoutError, Part, SegmentState, buckets_of, whole_of
+from scalable_topics.layout import WHOLE, HashRange, LayoutError, Part, SegmentState, to_buckets_json, whole_of
 from scalable_topics.layout.json_fields import as_int, as_list, as_member, as_object, as_text, required
 from scalable_topics.sdk.errors import ClientError
 
@@ -190,19 +190,19 @@ def register_frame(
         "initialPosition": initial_position,
         "sharesSegments": True,
         "holds": list(whole_of(held)),
-        "holdsBuckets": _buckets(held),
+        "holdsBuckets": to_buckets_json(held),
     }
 
 
 def released_frame(part: Part) -> dict[str, Any]:
     """It has detached from a segment, or from an entry bucket."""
-    return {"type": "released", "segments": list(whole_of([part])), "buckets": _buckets([part])}
+    return {"type": "released", "segments": list(whole_of([part])), "buckets": to_buckets_json([part])}
 
 
 def drained_frame(parts: Iterable[Part]) -> dict[str, Any]:
     """Everything in these, of sealed segments, is acknowledged, as far as it knows."""
     drained = tuple(parts)
-    return {"type": "drained", "segments": list(whole_of(drained)), "buckets": _buckets(drained)}
+    return {"type": "drained", "segments": list(whole_of(drained)), "buckets": to_buckets_json(drained)}
 
 
 def leave_frame() -> dict[str, Any]:
@@ -219,10 +219,6 @@ def _version(body: Mapping[str, Any]) -> AssignmentVersion:
     return AssignmentVersion(
         *(as_int(required(version, key, "a version"), key) for key in ("term", "epoch", "counter"))
     )
-
-
-def _buckets(parts: Iterable[Part]) -> list[dict[str, Any]]:
-    return [{"segment": segment_id, "buckets": list(buckets)} for segment_id, buckets in buckets_of(parts).items()]
 
 
 def _parts(value: object) -> list[AssignedSegment]:

@@ -19,7 +19,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 MOST_WHOLE = 2**53 - 1
 """What every reader of JSON takes for a whole number."""
 MOST_POSITIONS = 2048
-"""Of a checkpoint: segments of a layout at most (R29)."""
+"""Of a checkpoint: the segments of a layout (R29), with four entry buckets each."""
 
 _DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from scalable_topics.layout import Part, buckets_of, whole_of
+from scalable_topics.layout import Part, to_buckets_json, whole_of
 
 
 def to_parts_json(parts: Iterable[Part]) -> list[dict[str, Any]]:
@@ -15,11 +15,6 @@ def to_parts_json(parts: Iterable[Part]) -> list[dict[str, Any]]:
         [{"segment": segment_id} for segment_id in whole_of(found)] + to_buckets_json(found),
         key=lambda one: (one["segment"], "buckets" in one),
     )
-
-
-def to_buckets_json(parts: Iterable[Part]) -> list[dict[str, Any]]:
-    """The entry buckets alone, one object a segment, in order."""
-    return [{"segment": segment_id, "buckets": list(buckets)} for segment_id, buckets in buckets_of(parts).items()]
 
 
 def from_parts_json(values: Iterable[Mapping[str, Any]]) -> frozenset[Part]:

@@ -10,7 +10,6 @@ from scalable_topics_operator.autoscale.load import Rates
 
 SECONDS_MS = 1000
 MOST_SEGMENTS = 256
-MOST_BUCKETS = MAX_BUCKETS
 
 
 class ConfigError(ValueError):
@@ -56,7 +55,7 @@ class AutoScaleConfig:
     max_fanout: int = 2
     split: Rates = field(default_factory=lambda: Rates(10_000.0, 50e6, 50_000.0, 250e6))
     merge: Rates = field(default_factory=lambda: Rates(1_000.0, 5e6, 5_000.0, 25e6))
-    max_buckets_per_segment: int = MOST_BUCKETS
+    max_buckets_per_segment: int = MAX_BUCKETS
     split_vs_rebucket_min_msg_rate_in: float = 1_000.0
     rebucket_down_window_seconds: float = 600.0
     bucket_budget: int = DEFAULT_BUCKET_BUDGET
@@ -68,8 +67,8 @@ class AutoScaleConfig:
         _require(self.max_segments <= MOST_SEGMENTS, f"maxSegments must be {MOST_SEGMENTS} or less")
         _require(self.max_dag_depth >= 0, "maxDagDepth must be 0 or more")
         _require(self.max_fanout >= 2, "split.maxFanout must be 2 or more")
-        _require(1 <= self.max_buckets_per_segment <= MOST_BUCKETS, f"rebucket.maxPerSegment must be 1..{MOST_BUCKETS}")
-        _require(1 <= self.bucket_budget <= MOST_BUCKETS, f"rebucket.budget must be 1..{MOST_BUCKETS}")
+        _require(1 <= self.max_buckets_per_segment <= MAX_BUCKETS, f"rebucket.maxPerSegment must be 1..{MAX_BUCKETS}")
+        _require(1 <= self.bucket_budget <= MAX_BUCKETS, f"rebucket.budget must be 1..{MAX_BUCKETS}")
         for name, seconds in (
             ("depthRecovery", self.depth_recovery_seconds),
             ("split.cooldown", self.split_cooldown_seconds),

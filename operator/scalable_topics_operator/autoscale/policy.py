@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from scalable_topics_operator.autoscale.config import MOST_BUCKETS, AutoScaleConfig, ConfigError
+from scalable_topics.layout import MAX_BUCKETS
+from scalable_topics_operator.autoscale.config import AutoScaleConfig, ConfigError
 from scalable_topics_operator.autoscale.load import Rates
 
 Knob = bool | int | float
@@ -143,7 +144,7 @@ def drains_fanned_out(policy: EffectivePolicy) -> bool:
 
 def bucket_budget(policy: EffectivePolicy) -> int:
     """Entry buckets that a topic's segments share, 1..1024, whatever else the policies contradict each other in."""
-    return min(max(int(policy.knobs[BUCKET_BUDGET]), 1), MOST_BUCKETS)
+    return min(max(int(policy.knobs[BUCKET_BUDGET]), 1), MAX_BUCKETS)
 
 
 def exact(value: Knob) -> Knob:

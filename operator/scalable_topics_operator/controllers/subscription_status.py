@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from scalable_topics.layout import Part, SegmentLayout, whole_of
+from scalable_topics.layout import Part, SegmentLayout, to_buckets_json, whole_of
 from scalable_topics_operator.assignment.group import Group, Member, Version
-from scalable_topics_operator.assignment.parts_json import from_parts_json, to_buckets_json, to_parts_json
+from scalable_topics_operator.assignment.parts_json import from_parts_json, to_parts_json
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
 from scalable_topics_operator.controllers.topic_backend import is_native

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 
 from dev.access import PulsarAccess
@@ -27,20 +30,28 @@ _KNOBS = {
 }
 
 
-@pytest.mark.parametrize("engine", ["Broker", "Operator"])
-async def test_a_busy_segment_is_split_by_whom_the_topic_says(
-    engine: str, own_operator: MakeOperator, kube: KubeClient, native_pulsar: PulsarAccess, v5: V5Client
-) -> None:
+@asynccontextmanager
+async def _scaled(own_operator: MakeOperator, kube: KubeClient, pulsar: PulsarAccess) -> AsyncIterator[NativeWorld]:
+    """Topics of the brokers, and an operator that may scale them."""
     operator = await own_operator(_FLAGS)
     operator.start()
-    async with PulsarView(native_pulsar.admin_url, native_pulsar.superuser_token) as view:
+    async with PulsarView(pulsar.admin_url, pulsar.superuser_token) as view:
         world = await make_world(
-            *(kube, view, native_pulsar, operator.namespace),
+            *(kube, view, pulsar, operator.namespace),
             connection_name=NATIVE_CONNECTION,
             backend="Auto",
             load={"intervalSeconds": 5},
         )
-        native = NativeWorld(world)
+        yield NativeWorld(world)
+        await world.tidy_up()
+
+
+@pytest.mark.parametrize("engine", ["Broker", "Operator"])
+async def test_a_busy_segment_is_split_by_whom_the_topic_says(
+    engine: str, own_operator: MakeOperator, kube: KubeClient, native_pulsar: PulsarAccess, v5: V5Client
+) -> None:
+    async with _scaled(own_operator, kube, native_pulsar) as native:
+        world = native.world
         await native.make("busy", autoScale={**_KNOBS, "engine": engine})
         producer = await v5.producer(native.name("busy"), "producer", _KEYS, total=1_000_000)
         body = await world.until(
@@ -57,23 +68,14 @@ async def test_a_busy_segment_is_split_by_whom_the_topic_says(
         stored = await native.call("GET", "busy", "/autoScalePolicy")
         assert stored.get("enabled", True) == (engine == "Broker"), "one controller at a time"
         await native.until_same("busy")
-        await world.tidy_up()
 
 
 async def test_where_the_operator_decides_brokers_bring_segments_to_the_bucket_budget(
     own_operator: MakeOperator, kube: KubeClient, native_pulsar: PulsarAccess
 ) -> None:
     """pip-486: brokers make topics with a budget of their own, and never lower it."""
-    operator = await own_operator(_FLAGS)
-    operator.start()
-    async with PulsarView(native_pulsar.admin_url, native_pulsar.superuser_token) as view:
-        world = await make_world(
-            *(kube, view, native_pulsar, operator.namespace),
-            connection_name=NATIVE_CONNECTION,
-            backend="Auto",
-            load={"intervalSeconds": 5},
-        )
-        native = NativeWorld(world)
+    async with _scaled(own_operator, kube, native_pulsar) as native:
+        world = native.world
         knobs = {"engine": "Operator", "rebucket": {"cooldown": "1s", "downWindow": "10s"}}
         made = await native.make("shared", autoScale=knobs, bucketBudget=2)
         assert _buckets(made) == [4]
@@ -89,7 +91,6 @@ async def test_where_the_operator_decides_brokers_bring_segments_to_the_bucket_b
         assert (rollover["kind"], rollover["request"]["kind"]) == ("Rebucket", "AutoScale")
         assert rollover["reason"].startswith("idle-buckets: 4 entry buckets in all, rebucket.budget is 2")
         await native.until_same("shared")
-        await world.tidy_up()
 
 
 def _buckets(topic: Body) -> list[int]:

@@ -91,6 +91,15 @@ class World:
         return None
 
 
+def stopped_clock(monkeypatch: pytest.MonkeyPatch, now_ms: int = 1_700_000_000_000) -> SimpleNamespace:
+    """Have scalers read a clock that stands still but where its `now_ms` is moved."""
+    clock = SimpleNamespace(now_ms=now_ms)
+    clock.time_ns = lambda: clock.now_ms * 1_000_000
+    clock.monotonic = lambda: clock.now_ms / 1000
+    monkeypatch.setattr(auto_scaler, "time", clock)
+    return clock
+
+
 async def test_load_above_a_threshold_is_acted_on() -> None:
     world = World()
     world.loaded(COLD, HOT)
@@ -217,10 +226,7 @@ async def test_cold_neighbours_are_merged_after_the_window_at_the_ordinary_inter
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Samples come every ten seconds and decisions once a minute, with the last sample there is (hazard C47)."""
-    clock = SimpleNamespace(now_ms=1_700_000_000_000)
-    clock.time_ns = lambda: clock.now_ms * 1_000_000
-    clock.monotonic = lambda: clock.now_ms / 1000
-    monkeypatch.setattr(auto_scaler, "time", clock)
+    clock = stopped_clock(monkeypatch)
     world = World()
     codes = []
     for _ in range(7):
@@ -268,15 +274,12 @@ async def test_what_fails_and_can_wait_holds_nothing_else_back() -> None:
 
 async def test_whatever_becomes_of_a_decision_there_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hazard A2-25980a: nothing is in the way of the next but time, whoever raised what."""
-    clock = SimpleNamespace(now=1_000.0)
-    clock.time_ns = lambda: int(clock.now * 1e9)
-    clock.monotonic = lambda: clock.now
-    monkeypatch.setattr(auto_scaler, "time", clock)
+    clock = stopped_clock(monkeypatch, now_ms=1_000_000)
     world = World()
 
     def look_again() -> Awaitable[Decision]:
         assert world.scaler.is_due(world.memory)
-        world.loaded(HOT, COLD, at_ms=int(clock.now * 1000))
+        world.loaded(HOT, COLD, at_ms=clock.now_ms)
         return world.look()
 
     policy, world.policy = world.policy, SimpleNamespace()  # type: ignore[assignment]
@@ -285,27 +288,24 @@ async def test_whatever_becomes_of_a_decision_there_is_another_one(monkeypatch: 
     world.policy = policy
     assert (await look_again()).action is not None, "the one that failed is not waited for"
     # What was to be done then raises an error that nobody foresaw, so that nothing is said of it.
-    clock.now += 60.0
+    clock.now_ms += 60_000
     assert (await look_again()).action is not None
     world.scaler.acted(world.memory, succeeded=False)
-    clock.now += 120.0
+    clock.now_ms += 120_000
     assert (await look_again()).action is not None
 
 
 async def test_segments_that_no_broker_has_loaded_are_merged_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hazard C47: they fell silent long ago, and nothing will ever be heard of them."""
-    clock = SimpleNamespace(now=1_700_000_000.0)
-    clock.time_ns = lambda: int(clock.now * 1e9)
-    clock.monotonic = lambda: clock.now
-    monkeypatch.setattr(auto_scaler, "time", clock)
+    clock = stopped_clock(monkeypatch)
     world = World()
     codes: list[str] = []
     for _ in range(8):
         # Brokers have been watched for two minutes before silence is believed.
-        now_ms = int(clock.now * 1000)
+        now_ms = clock.now_ms
         world.last = LoadSample(now_ms, 120.0, {}, settled=len(codes) >= 2)
         codes.append((await world.look()).code)
-        clock.now += 60.0
+        clock.now_ms += 60_000
     assert codes == ["warm"] * 7 + ["cold"]
 
 
@@ -313,10 +313,7 @@ async def test_buckets_go_down_after_the_window_and_another_leader_begins_it_ane
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Hazard A2-26434a: who has just taken over knows of no consumers, and takes nothing from those that come back."""
-    clock = SimpleNamespace(now_ms=1_700_000_000_000)
-    clock.time_ns = lambda: clock.now_ms * 1_000_000
-    clock.monotonic = lambda: clock.now_ms / 1000
-    monkeypatch.setattr(auto_scaler, "time", clock)
+    clock = stopped_clock(monkeypatch)
     world = World(layout=SegmentLayout.initial(1, bucket_budget=32))
 
     async def minutes(count: int, consumers: int) -> list[str]:

@@ -189,15 +189,19 @@ async def test_what_is_stopped_delivers_nothing_and_still_acknowledges() -> None
     threads.close()
 
 
-async def test_the_first_attempt_to_attach_is_told_of_and_others_follow() -> None:
-    outcomes: list[Exception | None] = [pulsar_client.ConsumerBusy("busy"), None]
+def refusing(*errors: Exception) -> Callable[[Callable[[Any, Any], None], Attached], None]:
+    """Attaching fails with one after the other, and then no more."""
+    left = list(errors)
 
     def attach(_: Callable[[Any, Any], None], __: Attached) -> None:
-        outcome = outcomes.pop(0)
-        if outcome is not None:
-            raise outcome
+        if left:
+            raise left.pop(0)
 
-    consumer, _, threads = make(Pulsar(attach))
+    return attach
+
+
+async def test_the_first_attempt_to_attach_is_told_of_and_others_follow() -> None:
+    consumer, _, threads = make(Pulsar(refusing(pulsar_client.ConsumerBusy("busy"))))
     consumer.keep_attaching()
     with pytest.raises(pulsar_client.ConsumerBusy):
         await consumer.first_attempt()
@@ -236,14 +240,7 @@ async def test_who_is_attached_is_about_to_leave(busy: Exception, monkeypatch: p
         return 0.0
 
     monkeypatch.setattr("scalable_topics.sdk.segment_consumer.random.uniform", shortened)
-    outcomes: list[Exception | None] = [*[busy] * 8, None]
-
-    def attach(_: Callable[[Any, Any], None], __: Attached) -> None:
-        outcome = outcomes.pop(0)
-        if outcome is not None:
-            raise outcome
-
-    consumer, _, threads = make(Pulsar(attach))
+    consumer, _, threads = make(Pulsar(refusing(*[busy] * 8)))
     consumer.keep_attaching()
     async with asyncio.timeout(TIMEOUT_SECONDS):
         while not consumer.is_connected:
