@@ -41,13 +41,15 @@ class Shop:
     two: Replicas
     leader: RunningOperator
     other: RunningOperator
-    path: str
     token: str
     pulsar: PulsarAccess
 
-    def session(self, name: str, *, through: RunningOperator | None = None, **fields: Any) -> Any:
+    def session(self, name: str, *, of: str = "orders", through: RunningOperator | None = None, **fields: Any) -> Any:
         gateway = (through or self.leader).gateway_url
-        return open_session(gateway, self.path, SUBSCRIPTION, self.token, name, **fields)
+        return open_session(gateway, self.path(of), SUBSCRIPTION, self.token, name, **fields)
+
+    def path(self, of: str = "orders") -> str:
+        return f"/admin/v2/scalable/{self.two.world.pulsar_namespace}/{of}"
 
     def application(self) -> PulsarClient:
         return PulsarClient(self.pulsar.service_url, self.pulsar.superuser_token)
@@ -78,8 +80,7 @@ async def shop(
         await two.until_shared()
         leader = await two.leader_of(shard_of(str(topic), SHARDS))
         (other,) = (operator for operator in two.operators if operator is not leader)
-        path = f"/admin/v2/scalable/{world.pulsar_namespace}/orders"
-        yield Shop(two, leader, other, path, token, pulsar)
+        yield Shop(two, leader, other, token, pulsar)
 
 
 async def _consumer_token(kube: KubeClient, namespace: str) -> str:
@@ -133,14 +134,9 @@ async def test_more_consumers_than_segments_share_them_by_buckets_and_one_that_i
     world = shop.two.world
     await world.apply(manifests.topic("shared", str(world.topic_name("shared")), segments={"initial": 1}))
     await world.until_ready("shared")
-    path = f"/admin/v2/scalable/{world.pulsar_namespace}/shared"
-
-    def session(name: str, **fields: Any) -> Any:
-        return open_session(shop.leader.gateway_url, path, SUBSCRIPTION, shop.token, name, **fields)
-
-    async with session("a", sharesSegments=True) as a:
+    async with shop.session("a", of="shared", sharesSegments=True) as a:
         assert await _buckets(a) == []
-        async with session("b", sharesSegments=True) as b, session("c") as c:
+        async with shop.session("b", of="shared", sharesSegments=True) as b, shop.session("c", of="shared") as c:
             assert await a.assigned() == []
             await b.next("registered")
             await a.say("released", segments=[0])
@@ -158,6 +154,27 @@ async def test_more_consumers_than_segments_share_them_by_buckets_and_one_that_i
             await a.say("released", buckets=[{"segment": 0, "buckets": [0]}])
             await a.say("released", segments=[], buckets=[{"segment": 0, "buckets": [1]}])
             assert await _buckets(a) == []
+
+
+async def test_whether_consumers_share_a_sealed_segment_is_for_the_policy_to_say(shop: Shop) -> None:
+    """pip-486: `rebucket.drainFanOut`, which may change at any time."""
+    world = shop.two.world
+    knobs = {"rebucket": {"drainFanOut": False}}
+    await world.apply(manifests.topic("shared", str(world.topic_name("shared")), autoScale=knobs))
+    await world.until_ready("shared")
+    async with shop.session("a", of="shared", sharesSegments=True) as a:
+        assert await _buckets(a) == []
+        with shop.application() as application:
+            await application.send((await world.segment_names("shared", "shared"))[0], "unread")
+        await world.operate("shared", "Split", segment=0)
+        async with shop.session("b", of="shared", sharesSegments=True) as b:
+            await b.next("registered")
+            assert await b.assigned() == []
+            assert await _says_nothing(a), "it goes on reading what is sealed alone"
+            await world.change(TOPICS, "shared", {"autoScale": {"rebucket": {"drainFanOut": True}}})
+            assert await a.assigned() == []
+            await a.say("released", segments=[0])
+            assert [await _buckets(a), await _buckets(b)] == [[0, 1], [2, 3]]
 
 
 async def _buckets(client: SessionClient) -> list[int]:
@@ -308,7 +325,7 @@ async def test_R18_a_late_subscription_never_reads_what_was_sealed_before_it(sho
     await world.operate("orders", "Split", segment=0)
     async with shop.session("a", initialPosition="Latest") as a:
         await a.until_assigned({1, 2, 3, 4, 5})
-    async with open_session(shop.leader.gateway_url, shop.path, "from-the-start", shop.token, "c") as c:
+    async with open_session(shop.leader.gateway_url, shop.path(), "from-the-start", shop.token, "c") as c:
         await c.until_assigned({0, 1, 2, 3})
 
 
