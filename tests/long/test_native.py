@@ -246,7 +246,7 @@ async def _side(
     stack: AsyncExitStack, kube: KubeClient, namespace: str, backend: str, connection: str, access: PulsarAccess
 ) -> Side:
     view = await stack.enter_async_context(PulsarView(access.admin_url, access.superuser_token))
-    world = await make_world(kube, view, access, namespace, connection_name=connection)
+    world = await make_world(kube, view, access, namespace, connection_name=connection, backend="Auto")
     side = Side(backend, world, connection)
     await world.until_reason(connection, "Reconciled", resource=CONNECTIONS)
     side.version = (await world.get(CONNECTIONS, connection))["status"]["version"]
