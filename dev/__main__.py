@@ -19,6 +19,7 @@ from dev.images.engine import Engine
 from dev.images.project import TARGETS
 from dev.instance import LocalCluster, Shape, pulsar_java, pulsar_jvm
 from dev.node.node import NodeArtifacts
+from dev.promtool import promtool
 from dev.run import run_with_cluster
 
 
@@ -95,6 +96,7 @@ def build(arguments: argparse.Namespace) -> int:
         print(f"Java for them: {jvm.executable} {' '.join(jvm.options)}")
     print(f"helm: {chart_tools.helm()}")
     print(f"kinds of others that the chart uses: {chart_tools.foreign_kinds()}")
+    print(f"promtool: {promtool()}")
     if arguments.node or arguments.spark:
         print(f"container runtime: {prerequisites.node_tools().containerd}")
         made = NodeArtifacts.made(spark=arguments.spark)
