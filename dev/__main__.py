@@ -13,6 +13,7 @@ from dev.cache import cache_root
 from dev.console import say
 from dev.e2e import Images, run_on_given, run_on_kind, run_on_node
 from dev.errors import DevError
+from dev.gitops_tool import gitops
 from dev.images.bill import write_bill
 from dev.images.command import make_images
 from dev.images.engine import Engine
@@ -97,6 +98,7 @@ def build(arguments: argparse.Namespace) -> int:
     print(f"helm: {chart_tools.helm()}")
     print(f"kinds of others that the chart uses: {chart_tools.foreign_kinds()}")
     print(f"promtool: {promtool()}")
+    print(f"judges of GitOps tools: {gitops()}")
     if arguments.node or arguments.spark:
         print(f"container runtime: {prerequisites.node_tools().containerd}")
         made = NodeArtifacts.made(spark=arguments.spark)

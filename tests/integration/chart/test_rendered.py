@@ -6,7 +6,6 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from dev.chart_values import CHART
 from scalable_topics_operator.telemetry.metrics import Metrics
 from tests.integration.chart.rendering import GOLDEN, SETS, documents, golden_text, of_kind, rendered
+from tests.support.chart_expressions import alert_expressions, dashboard_expressions
 from tests.support.crds import our_crds
 
 _ANNOTATION_BYTES = 262_144
@@ -59,7 +59,7 @@ def test_a_release_with_everything_fits_into_helms_secret_twice_over() -> None:
 def test_alerts_and_dashboards_are_about_metrics_that_there_are() -> None:
     samples, labels = _known()
     asked: set[str] = set()
-    for expression in _expressions():
+    for expression in (*dashboard_expressions(), *alert_expressions(documents(rendered("full")))):
         bare = re.sub(r'"[^"]*"|\[[^]]*\]|\$\w+', "", expression)
         words = set(re.findall(r"[a-z_]\w*", bare)) - _FUNCTIONS - {"vector"}
         assert words <= samples | labels | _OF_PROMETHEUS, expression
@@ -97,15 +97,3 @@ def _known() -> tuple[set[str], set[str]]:
         families = getattr(collector, "describe", collector.collect)()
         labels |= {label for one in (collector, *families) for label in getattr(one, "_labelnames", ())}
     return samples, labels
-
-
-def _expressions() -> Iterator[str]:
-    (rule,) = of_kind(documents(rendered("full")), "PrometheusRule")
-    for alert in rule["spec"]["groups"][0]["rules"]:
-        yield alert["expr"]
-    for file in _DASHBOARDS:
-        dashboard = json.loads(file.read_text())
-        for panel in dashboard["panels"]:
-            yield from (target["expr"] for target in panel.get("targets", ()))
-        for variable in dashboard["templating"]["list"][1:]:
-            yield variable["query"]["query"]
