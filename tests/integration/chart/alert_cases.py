@@ -43,6 +43,7 @@ def _operations(result: str) -> str:
     return f'scalable_topics_operations_total{{kind="Split",result="{result}"}}'
 
 
+_STALLED = 'scalable_topics_stalled_topics{reason="CursorLost",pod="a"}'
 _UP = f"scalable_topics_connection_up{{{_OF_CONNECTION}"
 _STARTED = f'scalable_topics_operation_start_timestamp_seconds{{{_OF_TOPIC},kind="Split"}}'
 _UNDRAINED = f"scalable_topics_undrained_segment_sealed_timestamp_seconds{{{_OF_TOPIC}}}"
@@ -82,6 +83,8 @@ CASES = (
         "0",
     ),
     AlertCase("ConnectionDown", "brokers were restarted", {f'{_UP},pod="a"}}': "1 0 0 0 1x9"}, 6),
+    AlertCase("TopicsStalled", "two wait for hours", {_STALLED: "2x60"}, 40, {"reason": "CursorLost"}, "2"),
+    AlertCase("TopicsStalled", "somebody has seen to it", {_STALLED: "0 2x20 _x40"}, 40),
     AlertCase(
         "OperationsFail",
         "a split is rolled back again and again",
