@@ -12,6 +12,7 @@ import pytest
 from pulsar import AuthenticationToken
 
 from dev.access import PulsarAccess
+from scalable_topics.admin import AdminClient
 from scalable_topics.sdk import Client, GatewayOptions
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.load.records import PULSE, Pulse, encode_pulse
@@ -49,13 +50,15 @@ async def test_everything_that_alerts_and_dashboards_ask_for_has_series(
         assert empty[name] == 0
     assert {"scalable_topics_reconciles_total", "scalable_topics_lease_writes_total"} <= empty.keys()
 
-    world = await make_world(kube, view, pulsar, operator.namespace)
+    world = await make_world(kube, view, pulsar, operator.namespace, load={"intervalSeconds": 1})
     await world.apply(manifests.topic("orders", f"{world.pulsar_namespace}/orders", subscriptions=["billing"]))
     await world.until_ready("orders")
     await world.apply(manifests.topic("twin", f"{world.pulsar_namespace}/orders"))
     await world.until_reason("twin", "Conflict")
     token = await make_admin(kube, world.namespace, "reader")
     gateway = GatewayOptions(operator.gateway_url, token=token)
+    async with AdminClient(gateway) as admin:
+        assert (await admin.get_stats(str(world.topic_name("orders")))).epoch == 0
     async with (
         _written_records(world, view, pulsar) as pulse,
         Client(pulsar.service_url, AuthenticationToken(pulsar.superuser_token), gateway=gateway) as client,
