@@ -51,10 +51,11 @@ def layout_frame(
 ) -> LayoutFrame | None:
     """The frame of a state; None while there is no layout.
 
-    On Classic the message in it is what the topic's leader publishes, to the letter but for the term: that is the
-    present leader's, while the layout topic keeps that of the leader who told it first, since a new one with nothing to
-    tell publishes nothing. Nobody's layout depends on it. On Native nothing is published, and segments are named as
-    brokers name them.
+    On Classic the message in it is what the topic's leader publishes, to the letter but for two numbers. The term is
+    the present leader's, while the layout topic keeps that of the leader who told it first, since a new one with
+    nothing to tell publishes nothing. The step, where nothing is announced, may be one that an operation has reserved
+    that prepares itself, of which nothing is published. Nobody's layout depends on either. On Native nothing is
+    published, and segments are named as brokers name them.
 
     Args:
         topic: the scalable topic.
