@@ -79,6 +79,7 @@ lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files, a test 
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	$(PYTHON) -m scalable_topics_operator.generate --check --reference docs/reference $(CRD_FOLDERS)
+	$(PYTHON) -m dev.dashboards --check
 	$(PYTHON) -m dev.chart_values --check
 	$(PYTHON) -m tests.hazards --check
 
@@ -270,8 +271,9 @@ show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without opera
 
 ##@ Upkeep
 .PHONY: generate
-generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), docs/reference/ and docs/hazards.md from what they tell of
+generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), its dashboards, docs/reference/ and docs/hazards.md from what they tell of
 	$(PYTHON) -m scalable_topics_operator.generate --reference docs/reference $(CRD_FOLDERS)
+	$(PYTHON) -m dev.dashboards
 	$(PYTHON) -m dev.chart_values
 	$(PYTHON) -m tests.hazards
 

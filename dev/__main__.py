@@ -13,12 +13,14 @@ from dev.cache import cache_root
 from dev.console import say
 from dev.e2e import Images, run_on_given, run_on_kind, run_on_node
 from dev.errors import DevError
+from dev.gitops_tool import gitops
 from dev.images.bill import write_bill
 from dev.images.command import make_images
 from dev.images.engine import Engine
 from dev.images.project import TARGETS
 from dev.instance import LocalCluster, Shape, pulsar_java, pulsar_jvm
 from dev.node.node import NodeArtifacts
+from dev.promtool import promtool
 from dev.run import run_with_cluster
 
 
@@ -94,6 +96,8 @@ def build(arguments: argparse.Namespace) -> int:
         print(f"jars of Pulsar {line}: {jvm.jars}")
         print(f"Java for them: {jvm.executable} {' '.join(jvm.options)}")
     print(f"helm: {chart_tools.helm()}")
+    print(f"promtool: {promtool()}")
+    print(f"judges of GitOps tools: {gitops()}")
     print(f"kinds of others that the chart uses: {chart_tools.foreign_kinds()}")
     if arguments.node or arguments.spark:
         print(f"container runtime: {prerequisites.node_tools().containerd}")

@@ -21,6 +21,7 @@ FOREIGN_KINDS = (
         (
             "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
             "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+            "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
         ),
     ),
     (

@@ -14,18 +14,20 @@ from pathlib import Path
 from scalable_topics_operator.api.generate import crd_files, field_reference_files, outdated, write
 from scalable_topics_operator.gateway.openapi import OPENAPI_FILE, REST_PAGE, openapi_text, rest_page
 from scalable_topics_operator.settings_reference import SETTINGS_PAGE, settings_page
+from scalable_topics_operator.telemetry.reference import METRICS_PAGE, metrics_page
 
 CHART_VALUES_PAGE = "chart-values.md"
 """A page of the reference that is written from the chart, by `dev.chart_values`."""
 
 
 def reference_files() -> dict[str, str]:
-    """File name to text of the reference: a page of each kind, of the operator's settings and of its REST."""
+    """File name to text of the reference: a page of each kind, of settings, metrics and REST."""
     return {
         **field_reference_files(),
         SETTINGS_PAGE: settings_page(),
         REST_PAGE: rest_page(),
         OPENAPI_FILE: openapi_text(version("scalable-topics")),
+        METRICS_PAGE: metrics_page(),
     }
 
 

@@ -43,6 +43,7 @@ from scalable_topics_operator.controllers.segment_operations import SegmentOpera
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
 from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
 from scalable_topics_operator.controllers.topic_backend import backend_of_topic
+from scalable_topics_operator.controllers.topic_glimpses import TopicGlimpses
 from scalable_topics_operator.controllers.topic_reconciler import TopicReconciler
 from scalable_topics_operator.controllers.topic_views import LeaderViews
 from scalable_topics_operator.controllers.topic_work import (
@@ -72,7 +73,7 @@ from scalable_topics_operator.operations.errors import BackendUnavailable
 from scalable_topics_operator.settings import OperatorSettings
 from scalable_topics_operator.starting import reached, unless
 from scalable_topics_operator.telemetry.health import Pulse, serve_telemetry
-from scalable_topics_operator.telemetry.metrics import Metrics
+from scalable_topics_operator.telemetry.metrics import Metrics, ReconcileResult
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +120,9 @@ class OperatorProcess:
         self._controllers: Mapping[str, _Controller] = {}
         self._fleet = WatchedFleet(self._cache, settings.shards, self._begin, self._forget)
         self._shards = ShardWork(self._fleet, self._metrics, settings.lease.lease_seconds)
+        self._metrics.fleet.follow(TopicGlimpses(self._cache, self._shards.keeps))
+        for resource in WATCHED:
+            self._metrics.expect_kind(resource.plural)
         self._topics: TopicReconciler | None = None
         self._coordinator: Coordinator | None = None
         self._wishes: SubscriptionWishes | None = None
@@ -158,7 +162,9 @@ class OperatorProcess:
                 transport = PeerTransport(certificate.fingerprint if certificate is not None else None)
                 peers = PeerLoads(PeerClient(peer_token, transport), self._shards)
                 pipelines = self._make_pipelines(kube, connections, installation)
-                loads = LoadWatch(kube, self._cache, connections, self._shards, self._metrics, pipelines, peers.ask)
+                loads = LoadWatch(
+                    *(kube, self._cache, connections, self._shards, self._metrics.pipelines, pipelines, peers.ask)
+                )
                 self._controllers = self._make_controllers(kube, events, connections, loads, installation)
                 gateway = Gateway(
                     host=settings.gateway_host,
@@ -254,7 +260,10 @@ class OperatorProcess:
         runners = make_runners(kube, self._settings.pipeline_folder)
         thresholds = PublishedThresholds(self._cache, self._book).of
         identity, name = self._identity, installation.installation_id[:8]
-        return PipelineKeeper(kube, self._cache, connections, self._shards, runners, thresholds, identity, name)
+        return PipelineKeeper(
+            *(kube, self._cache, connections, self._shards, runners, thresholds, self._metrics.pipelines),
+            *(identity, name),
+        )
 
     def _make_controllers(
         self,
@@ -351,25 +360,25 @@ class OperatorProcess:
             if self._shards.keeps(key):
                 # Its renewal is late: should it come through after all, nobody will say that work begins anew.
                 queue.add_after(key, self._settings.lease.renew_seconds)
-            self._metrics.reconciles.labels(kind, "not led").inc()
+            self._metrics.reconciles.labels(kind, ReconcileResult.NOT_LED).inc()
         except (BackendUnavailable, KubeUnavailable, StaleStatus) as error:
             hung = isinstance(error, BackendUnavailable) and time.monotonic() - started > _HUNG_SECONDS
             pause = queue.failed(key, group_suffers=hung)
             logger.info("%s: %s; again in %.1f s", key, error, pause)
-            self._metrics.reconciles.labels(kind, "retried").inc()
+            self._metrics.reconciles.labels(kind, ReconcileResult.RETRIED).inc()
         except KubeError as error:
             pause = queue.failed(key)
             logger.warning("%s: %s; again in %.1f s", key, error, pause)
-            self._metrics.reconciles.labels(kind, "failed").inc()
+            self._metrics.reconciles.labels(kind, ReconcileResult.FAILED).inc()
         except Exception:
             pause = queue.failed(key)
             logger.exception("%s: unexpected; again in %.1f s", key, pause)
-            self._metrics.reconciles.labels(kind, "failed").inc()
+            self._metrics.reconciles.labels(kind, ReconcileResult.FAILED).inc()
         else:
             queue.succeeded(key)
             if again_seconds is not None:
                 queue.add_after(key, again_seconds)
-            self._metrics.reconciles.labels(kind, "done").inc()
+            self._metrics.reconciles.labels(kind, ReconcileResult.DONE).inc()
         if _generation(self._cache, key) not in (generation, None):
             # The reply to a write of ours may have told of a newer spec; its own event is then no news any more.
             queue.add(key)

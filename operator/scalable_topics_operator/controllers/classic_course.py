@@ -44,6 +44,7 @@ from scalable_topics_operator.operations.reshape import advance_reshape, open_re
 from scalable_topics_operator.operations.seek import advance_seek
 from scalable_topics_operator.operations.subscriptions import settle_subscriptions
 from scalable_topics_operator.operations.teardown import delete_topic, release
+from scalable_topics_operator.telemetry.segment_metrics import SegmentMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class ClassicCourse:
         operations: SegmentOperations.
         changes: makes what is decided, or declared.
         wishes: what callers want of subscriptions.
+        metrics: show what is wrong with segments.
         times: how often brokers are looked at.
     """
 
@@ -71,6 +73,7 @@ class ClassicCourse:
         operations: OperationQueue,
         changes: AutomaticChanges,
         wishes: SubscriptionWishes,
+        metrics: SegmentMetrics,
         times: ReconcileTimes,
     ) -> None:
         self._kube = kube
@@ -80,6 +83,7 @@ class ClassicCourse:
         self._migrations = Migrations(operations, maker)
         self._changes = changes
         self._wishes = wishes
+        self._metrics = metrics
         self._times = times
 
     async def require_same_cluster(self, work: ClassicWork) -> None:
@@ -228,6 +232,8 @@ class ClassicCourse:
             request=request,
         )
         self._times.checked(work.memory)
+        work.memory.shown = str(work.topic)
+        self._metrics.show_terminated(str(work.topic), len(report.terminated), replaced=1 if report.reopened else 0)
         # What clients can read is compared, too: somebody may have deleted or trimmed the layout topic.
         work.memory.published.message = None
         if report.reopened:
@@ -262,11 +268,16 @@ class ClassicCourse:
         state = work.store.state
         if state.layout is None or time.monotonic() < work.memory.prune_due:
             return
+        undrained: set[int] = set()
         if state.layout.sealed:
             findings = await find_prunable(work.ctx)
+            undrained = {finding.segment_id for finding in findings if not finding.drained}
             free = [finding.segment_id for finding in findings if not finding.blocked_by]
             if free:
                 await prune(work.ctx, free, Request("Retention", work.key.name, work.request.uid))
+        work.memory.shown = str(work.topic)
+        sealed_at_ms = [segment.sealed_at_ms for segment in state.layout.sealed if segment.segment_id in undrained]
+        self._metrics.show_undrained(str(work.topic), sealed_at_ms)
         await delete_pruned(work.ctx)
         work.memory.prune_due = time.monotonic() + self._times.prune_seconds
 

@@ -23,7 +23,7 @@ from scalable_topics_operator.load.direct import DirectSampler
 from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.load.topic_load import stale_after_seconds
 from scalable_topics_operator.operations.errors import BackendError
-from scalable_topics_operator.telemetry.metrics import Metrics
+from scalable_topics_operator.telemetry.pipeline_metrics import BROKERS, PIPELINE, PipelineMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class LoadWatch:
         cache: ObjectCache,
         connections: ConnectionController,
         shards: ShardWork,
-        metrics: Metrics,
+        metrics: PipelineMetrics,
         pipelines: Pipelines,
         peers: PeerLoad,
     ) -> None:
@@ -206,21 +206,27 @@ class LoadWatch:
             if is_piped and watched.unfollowed_since is None:
                 watched.unfollowed_since = time.monotonic()
         if is_piped:
-            self._metrics.scaling.pipeline_followed.labels(key.namespace, key.name).set(1 if found is not None else 0)
+            self._metrics.show_followed((key.namespace, key.name), followed=found is not None)
         if is_news:
-            self._take(key, watched, sample, taken_at, all_missing=all_missing)
+            source = BROKERS if found is None else PIPELINE
+            self._take(key, watched, sample, taken_at, source, all_missing=all_missing)
         await self._tell(key, handle, watched)
 
     def _take(
-        self, key: ObjectKey, watched: _Watched, sample: LoadSample, taken_at: float, *, all_missing: bool
+        self, key: ObjectKey, watched: _Watched, sample: LoadSample, taken_at: float, source: str, *, all_missing: bool
     ) -> None:
         now = time.monotonic()
         watched.sample, watched.is_own = sample, True
         if not all_missing:
             watched.came_at = now
-        scaling = self._metrics.scaling
-        scaling.load_age_seconds.labels(key.namespace, key.name).set_function(lambda: time.monotonic() - taken_at)
-        scaling.brokers_missing.labels(key.namespace, key.name).set(len(sample.missing))
+        self._metrics.sampled(
+            (key.namespace, key.name),
+            source,
+            taken_at=taken_at,
+            segments=len(sample.segments),
+            unsettled=len(sample.unsettled),
+            missing=len(sample.missing),
+        )
         if not sample.missing:
             watched.failing_since = None
         elif watched.failing_since is None:
@@ -273,9 +279,7 @@ class LoadWatch:
                 watched.work.cancel()
 
     def _hide(self, key: ObjectKey) -> None:
-        scaling = self._metrics.scaling
-        for gauge in (scaling.load_age_seconds, scaling.brokers_missing, scaling.pipeline_followed):
-            gauge.remove_by_labels({"namespace": key.namespace, "name": key.name})
+        self._metrics.hide_load((key.namespace, key.name))
 
 
 def _all_missing(sample: LoadSample, handle: ConnectionHandle) -> bool:

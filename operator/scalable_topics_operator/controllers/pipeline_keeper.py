@@ -25,6 +25,7 @@ from scalable_topics_operator.load.record_follower import RecordFollower
 from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.load.topic_load import stale_after_seconds
 from scalable_topics_operator.operations.errors import BackendError, NamespaceMissing
+from scalable_topics_operator.telemetry.pipeline_metrics import PipelineMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +90,7 @@ class PipelineKeeper:
         shards: tells which connections this replica leads.
         runners: by the names of `spec.load.runner`.
         thresholds: what is told to pipelines.
+        metrics: show how pipelines stand.
         identity: of this replica, in Leases.
         installation: short name of this installation, for the topics of records.
     """
@@ -101,6 +103,7 @@ class PipelineKeeper:
         shards: ShardWork,
         runners: Mapping[str, PipelineRunner],
         thresholds: ThresholdsOf,
+        metrics: PipelineMetrics,
         identity: str,
         installation: str,
     ) -> None:
@@ -110,6 +113,7 @@ class PipelineKeeper:
         self._shards = shards
         self._runners = runners
         self._thresholds = thresholds
+        self._metrics = metrics
         self._identity = identity
         self._installation = installation
         self._kept: dict[ObjectKey, _Kept] = {}
@@ -192,6 +196,16 @@ class PipelineKeeper:
             self._failed(key, kept, RunnerState(RunnerPhase.FAILED, "PipelineNotKept", "see the operator's log"))
         finally:
             kept.work = None
+            self._show(key, kept)
+
+    def _show(self, key: ObjectKey, kept: _Kept) -> None:
+        connection = key.namespace, key.name
+        if not kept.runner or self._kept.get(key) is not kept:
+            self._metrics.hide_pipeline(connection)
+            return
+        batch_seconds = kept.follower.followed.took_seconds if kept.follower is not None else None
+        is_up = kept.state.phase is RunnerPhase.RUNNING
+        self._metrics.show_pipeline(connection, is_up=is_up, batch_seconds=batch_seconds)
 
     def _failed(self, key: ObjectKey, kept: _Kept, state: RunnerState) -> None:
         if kept.state != state:

@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_OUTCOMES = {True: "ok", False: "failed"}
+
 
 class NotLed(Exception):
     """Another replica leads the object, or will in a moment; what was begun has been cancelled."""
@@ -55,6 +57,10 @@ class ShardWork:
     def __init__(self, fleet: Fleet, metrics: Metrics, hand_over_seconds: float) -> None:
         self._fleet = fleet
         self._metrics = metrics
+        for purpose in Purpose:
+            for outcome in _OUTCOMES.values():
+                # From the beginning, so that the first is seen to be one more than none.
+                metrics.lease_writes.labels(purpose.value, outcome)
         self._hand_over_seconds = hand_over_seconds
         self._leadership: Leadership | None = None
         self._terms: dict[int, int] = {}
@@ -153,7 +159,7 @@ class ShardWork:
 
     def wrote(self, purpose: Purpose, *, succeeded: bool) -> None:
         """Count a write of a Lease."""
-        self._metrics.lease_writes.labels(purpose.value, "ok" if succeeded else "failed").inc()
+        self._metrics.lease_writes.labels(purpose.value, _OUTCOMES[succeeded]).inc()
 
     def stop(self) -> None:
         """End all work."""

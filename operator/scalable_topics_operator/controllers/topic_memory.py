@@ -86,3 +86,4 @@ class TopicMemories:
         if memory is not None and memory.shown:
             self._metrics.forget_layout(memory.shown)
             self._metrics.scaling.forget(memory.shown)
+            self._metrics.segments.forget(memory.shown)

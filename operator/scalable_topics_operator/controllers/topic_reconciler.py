@@ -70,7 +70,7 @@ class TopicReconciler:
             cache, operations, scaler, metrics.scaling, times.prune_seconds, times.refused_retry_seconds
         )
         self._courses = Courses(
-            ClassicCourse(kube, maker, operations, changes, wishes, times),
+            ClassicCourse(kube, maker, operations, changes, wishes, metrics.segments, times),
             NativeCourse(kube, maker, operations, changes, policies, consumers, wishes, times),
         )
         self._finalizer = TopicFinalizer(kube, cache, events, maker, self._courses)

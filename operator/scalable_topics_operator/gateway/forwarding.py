@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 LEADER_HEADER = "X-Scalable-Topics-Leader"
 FORWARDED_HEADER = "X-Scalable-Topics-Forwarded"
 _KIND = "forwarded"
+_ANSWERED, _UNREACHABLE = "answered", "unreachable"
 _PASSED_ON = ("Content-Type", "Retry-After", "WWW-Authenticate", "Allow", LEADER_HEADER)
 # Codes that a peer reports when none was sent.
 _NO_CODES = frozenset({1005, 1006, 1015})
@@ -53,6 +54,9 @@ class Forwarding:
         self._transport = transport
         self._places = places
         self._metrics = metrics
+        for outcome in (_ANSWERED, _UNREACHABLE):
+            # From the beginning, so that the first is seen to be one more than none.
+            metrics.gateway_forwarded.labels(outcome)
         self._sockets: dict[web.WebSocketResponse, web.Request] = {}
 
     async def http(
@@ -129,7 +133,7 @@ class Forwarding:
             raise self._unreachable(topic, error) from None
         except PeerRefused as refused:
             return self._passed_on(refused.answer)
-        self._metrics.gateway_forwarded.labels("answered").inc()
+        self._metrics.gateway_forwarded.labels(_ANSWERED).inc()
         ending: Ending = (CloseCode.GOING_AWAY, "")
         try:
             # Without the caller, who may have left meanwhile, there is nothing to pass on.
@@ -143,12 +147,12 @@ class Forwarding:
         return outer
 
     def _unreachable(self, topic: TopicName, error: PeerUnreachable) -> Refusal:
-        self._metrics.gateway_forwarded.labels("unreachable").inc()
+        self._metrics.gateway_forwarded.labels(_UNREACHABLE).inc()
         logger.info("forwarding a request for %s to its leader: %s", topic, error)
         return Refusal(503, f"the leader of {topic} does not answer; try again")
 
     def _passed_on(self, answer: PeerAnswer) -> web.Response:
-        self._metrics.gateway_forwarded.labels("answered").inc()
+        self._metrics.gateway_forwarded.labels(_ANSWERED).inc()
         headers = {name: answer.headers[name] for name in _PASSED_ON if name in answer.headers}
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 

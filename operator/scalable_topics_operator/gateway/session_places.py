@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.telemetry.metrics import Metrics
 
+SESSION_KINDS = ("watch", "consumer", "forwarded")
+"""Kinds of sessions, for the metrics."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
@@ -33,6 +36,8 @@ class SessionPlaces:
     def __init__(self, limits: SessionLimits, metrics: Metrics) -> None:
         self._limits = limits
         self._metrics = metrics
+        for kind in SESSION_KINDS:
+            metrics.gateway_sessions.labels(kind)
         self._taken = 0
         self._callers: Counter[str] = Counter()
 

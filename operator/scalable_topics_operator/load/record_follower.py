@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pulsar
@@ -43,11 +43,13 @@ class Followed:
         sample: of the last pulse, by this machine's clock; None while there is none.
         came_at_seconds: monotonic time when it came.
         problem: why there is no newer one; empty if nothing is known to be wrong.
+        took_seconds: how long the pipeline's batch took that the sample is of; None while there is none.
     """
 
     sample: LoadSample | None = None
     came_at_seconds: float = 0.0
     problem: str = "no pulse has come yet"
+    took_seconds: float | None = None
 
 
 class RecordFollower:
@@ -141,10 +143,12 @@ class RecordFollower:
         # Both times are the pipeline's: how long the batch took.
         took_ms = max(0, message.publish_timestamp() - table.pulse.at_ms)
         planned_ms = time.time_ns() // 1_000_000 - took_ms
-        self._followed = Followed(table.sample(planned_ms - table.pulse.at_ms), time.monotonic() - took_ms / 1000, "")
+        took_seconds = took_ms / 1000
+        sample = table.sample(planned_ms - table.pulse.at_ms)
+        self._followed = Followed(sample, time.monotonic() - took_seconds, "", took_seconds)
 
     def _with_problem(self, problem: str) -> Followed:
-        return Followed(self._followed.sample, self._followed.came_at_seconds, problem)
+        return replace(self._followed, problem=problem)
 
 
 def _client(service_url: str, source: Callable[[], Credentials], folder: Path) -> pulsar.Client:

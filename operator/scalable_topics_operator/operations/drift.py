@@ -34,10 +34,12 @@ class DriftReport:
     Args:
         problems: reason and message of what could not be mended, or was mended at a loss.
         reopened: an operation was journaled to replace a segment, so the layout will change.
+        terminated: active segments that were found terminated (hazard B1).
     """
 
     problems: tuple[tuple[str, str], ...] = ()
     reopened: bool = False
+    terminated: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,9 @@ async def repair_drift(
     await _sweep(ctx, layout, listing_age_seconds, findings)
     await _record_positions(ctx, findings)
     reopened = await _replace(ctx, layout, looks, strangers, request)
-    return DriftReport(tuple(findings.problems), reopened)
+    found = ((segment.segment_id, looks[segment.segment_id]) for segment in layout.active)
+    terminated = tuple(segment_id for segment_id, look in found if look is not None and look.terminated)
+    return DriftReport(tuple(findings.problems), reopened, terminated)
 
 
 async def _looks(ctx: OperationContext, layout: SegmentLayout) -> dict[int, SegmentLook | None]:

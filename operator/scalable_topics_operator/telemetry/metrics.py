@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from enum import StrEnum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from scalable_topics.layout import SegmentLayout
+from scalable_topics_operator.operations.journal import OperationKind, Result
+from scalable_topics_operator.telemetry.fleet_metrics import FleetMetrics
+from scalable_topics_operator.telemetry.pipeline_metrics import PipelineMetrics
 from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
+from scalable_topics_operator.telemetry.segment_metrics import SegmentMetrics
 from scalable_topics_operator.telemetry.sharing_metrics import SharingMetrics
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class ReconcileResult(StrEnum):
+    """How a reconcile ended."""
+
+    DONE = "done"
+    RETRIED = "retried"
+    FAILED = "failed"
+    NOT_LED = "not led"
 
 
 class Metrics:
@@ -24,6 +38,9 @@ class Metrics:
     def __init__(self, *, per_topic: bool = True, per_segment: bool = False) -> None:
         self.registry = CollectorRegistry()
         self.per_topic = per_topic
+        self.fleet = FleetMetrics(self.registry)
+        self.pipelines = PipelineMetrics(self.registry)
+        self.segments = SegmentMetrics(self.registry, per_topic=per_topic)
         self.scaling = ScalingMetrics(self.registry, per_topic=per_topic, per_segment=per_segment)
         self.sharing = SharingMetrics(self.registry, per_topic=per_topic, per_segment=per_segment)
         self.reconciles = Counter(
@@ -60,6 +77,10 @@ class Metrics:
             ["kind", "result"],
             registry=self.registry,
         )
+        for kind in OperationKind:
+            for result in Result:
+                # From the beginning, so that the first is seen to be one more than none.
+                self.operations.labels(kind.value, result.value)
         self.active_segments = Gauge(
             "pulsar_scalable_topic_active_segments",
             "Active segments of a topic.",
@@ -161,6 +182,12 @@ class Metrics:
             ["kind", "reason"],
             registry=self.registry,
         )
+
+    def expect_kind(self, kind: str) -> None:
+        """Show reconciles of a kind of objects from the beginning; `kind` is its plural."""
+        self.reconcile_seconds.labels(kind)
+        for result in ReconcileResult:
+            self.reconciles.labels(kind, result)
 
     def observe_admin_call(self, operation: str, outcome: str, seconds: float) -> None:
         """Count one Pulsar admin call."""

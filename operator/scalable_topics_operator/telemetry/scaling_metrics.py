@@ -34,24 +34,6 @@ class ScalingMetrics:
         self.decisions = Counter(
             "scalable_topics_decisions", "Decisions by what they found.", ["code"], registry=registry
         )
-        self.load_age_seconds = Gauge(
-            "scalable_topics_load_age_seconds",
-            "Age of the last complete look at a connection's brokers.",
-            ["namespace", "name"],
-            registry=registry,
-        )
-        self.brokers_missing = Gauge(
-            "scalable_topics_load_brokers_missing",
-            "Brokers of a connection that did not answer the last look.",
-            ["namespace", "name"],
-            registry=registry,
-        )
-        self.pipeline_followed = Gauge(
-            "scalable_topics_pipeline_followed",
-            "Whether a connection's load is what its pipeline says (1) or what its brokers are asked for (0).",
-            ["namespace", "name"],
-            registry=registry,
-        )
         self._changes = {
             kind: Counter(
                 f"pulsar_scalable_topic_auto_{kind.lower()}s",
@@ -185,6 +167,9 @@ class ScalingMetrics:
                 _remove(self._info, topic, *before)
             self._objects[topic] = declared_by
         self._info.labels(topic, *declared_by).set(1)
+        for counter in (*self._changes.values(), *self._suppressed.values(), self._rollovers):
+            # From the beginning, so that the first is seen to be one more than none.
+            counter.labels(topic)
         self._parallelism.labels(topic).set(parallelism)
         for gauge, rate in zip(self._topic_rates, rates.values if rates else (None,) * 4, strict=True):
             if rate is None:

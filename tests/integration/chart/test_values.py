@@ -77,6 +77,15 @@ def test_helm_lints_every_set(name: str) -> None:
         ("operator.flags.workers=3", "at '/operator/flags': additional properties 'workers' not allowed"),
         ("loadPipeline.runner=SparkApplication", "at '/loadPipeline/runner': value must be one of 'Off', 'Embedded'"),
         ("metrics.podMonitor.enabled=maybe", "at '/metrics/podMonitor/enabled': got string, want boolean"),
+        (
+            "metrics.podMonitor.enabled=true,metrics.serviceMonitor.enabled=true",
+            "metrics.serviceMonitor and metrics.podMonitor are both enabled",
+        ),
+        (
+            "metrics.prometheusRule.runbookUrl=https://a/b",
+            "at '/metrics/prometheusRule/runbookUrl': 'https://a/b' does",
+        ),
+        ("metrics.prometheusRule.undrainedHours=0", "at '/metrics/prometheusRule/undrainedHours': minimum: got 0"),
         ("watchNamespaces=shop", "at '/watchNamespaces': got string, want array"),
         ("watchNamespaces={Shop}", "at '/watchNamespaces/0': 'Shop' does not match pattern"),
         ("image.digest=abc", "at '/image/digest': 'abc' does not match pattern"),

@@ -6,6 +6,7 @@ import pytest
 
 from dev import prerequisites
 from dev.errors import DevError
+from dev.promtool import promtool
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,17 @@ def test_missing_program_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch, t
         prerequisites.maven()
     message = str(caught.value)
     assert message == "mvn is needed to fetch the Pulsar jars: install it (Debian: apt-get install maven)"
+
+
+def test_promtool_that_cannot_be_had_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only root may ask Debian for the package that it is taken out of."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(DevError) as caught:
+        promtool()
+    assert str(caught.value) == (
+        "promtool is needed to try the chart's alerts: install it (Debian: apt-get install prometheus)"
+    )
 
 
 def test_go_too_old_to_fetch_its_toolchain_counts_as_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

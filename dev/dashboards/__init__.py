@@ -1,0 +1,1 @@
+"""Grafana dashboards of the chart, written from a list of panels each."""

@@ -1,0 +1,63 @@
+"""What metrics show of topics, read from their objects. Pure but for the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.resources import TOPICS
+from scalable_topics_operator.controllers.conditions import find_condition, holds
+from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.controllers.topic_work import canonical_topic
+from scalable_topics_operator.telemetry.fleet_metrics import TopicGlimpse, TopicStanding
+
+
+def glimpse_of(body: Body, topic: str) -> TopicGlimpse:
+    """What the status of a ScalableTopic tells.
+
+    Args:
+        body: the object.
+        topic: its canonical name.
+    """
+    status = body.get("status") or {}
+    ready = find_condition(status, "Ready")
+    if not ready:
+        standing = TopicStanding.NEW
+    elif holds(status, "Stalled"):
+        standing = TopicStanding.STALLED
+    elif holds(status, "Reconciling") or ready["status"] != "True":
+        standing = TopicStanding.RECONCILING
+    else:
+        standing = TopicStanding.READY
+    operation = status.get("operation") or {}
+    kind, started = str(operation.get("kind", "")), str(operation.get("startedAt", ""))
+    return TopicGlimpse(topic, standing, str(ready.get("reason", "")), kind, _seconds(started) if kind else 0.0)
+
+
+class TopicGlimpses:
+    """Glimpses of the topics that a replica leads.
+
+    Args:
+        cache: objects as last seen.
+        leads: whether this replica works on an object.
+    """
+
+    def __init__(self, cache: ObjectCache, leads: Callable[[ObjectKey], bool]) -> None:
+        self._cache = cache
+        self._leads = leads
+
+    def __call__(self) -> Iterator[TopicGlimpse]:
+        """One of each."""
+        for key, body in self._cache.all(TOPICS):
+            if self._leads(key):
+                yield glimpse_of(body, canonical_topic(body) or str(key))
+
+
+def _seconds(timestamp: str) -> float:
+    """Seconds since 1970 of an RFC 3339 timestamp; 0 of what is none: somebody may have edited a status."""
+    try:
+        return datetime.fromisoformat(timestamp).timestamp()
+    except ValueError:
+        return 0.0

@@ -1,0 +1,80 @@
+"""Metrics of segments with which something is wrong: sealed and not drained, or active and terminated."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+
+class SegmentMetrics:
+    """What looks at the brokers find out about segments.
+
+    Args:
+        registry: where they are registered.
+        per_topic: whether series carry a topic's name; there are none of these otherwise.
+    """
+
+    def __init__(self, registry: CollectorRegistry, *, per_topic: bool = True) -> None:
+        self._per_topic = per_topic
+        self._undrained = Gauge(
+            "scalable_topics_undrained_segments",
+            "Sealed segments of a topic that a subscription has not read to their end, or that are open again.",
+            ["topic"],
+            registry=registry,
+        )
+        self._undrained_since = Gauge(
+            "scalable_topics_undrained_segment_sealed_timestamp_seconds",
+            "When the oldest undrained segment of a topic was sealed, seconds since 1970; none while there is none.",
+            ["topic"],
+            registry=registry,
+        )
+        self._terminated = Gauge(
+            "scalable_topics_terminated_active_segments",
+            "Segments of a topic that are active by its layout and terminated on their broker, at the last look.",
+            ["topic"],
+            registry=registry,
+        )
+        self._replaced = Counter(
+            "scalable_topics_segments_replaced",
+            "Active segments of a topic that others had terminated or deleted, each replaced by a successor.",
+            ["topic"],
+            registry=registry,
+        )
+
+    def show_undrained(self, topic: str, sealed_at_ms: list[int]) -> None:
+        """Show the sealed segments that are not drained.
+
+        Args:
+            topic: canonical name.
+            sealed_at_ms: when each of them was sealed, milliseconds since 1970; 0 if that is not known.
+        """
+        if not self._per_topic:
+            return
+        self._undrained.labels(topic).set(len(sealed_at_ms))
+        if known := [at_ms for at_ms in sealed_at_ms if at_ms]:
+            self._undrained_since.labels(topic).set(min(known) / 1000)
+        else:
+            _remove(self._undrained_since, topic)
+
+    def show_terminated(self, topic: str, segments: int, *, replaced: int) -> None:
+        """Show what a comparison of record and brokers has found.
+
+        Args:
+            topic: canonical name.
+            segments: how many active ones are terminated on their broker.
+            replaced: how many successors it has made.
+        """
+        if self._per_topic:
+            self._terminated.labels(topic).set(segments)
+            self._replaced.labels(topic).inc(replaced)
+
+    def forget(self, topic: str) -> None:
+        """Take a topic's series away."""
+        for metric in (self._undrained, self._undrained_since, self._terminated, self._replaced):
+            _remove(metric, topic)
+
+
+def _remove(metric: Counter | Gauge, topic: str) -> None:
+    with suppress(KeyError):
+        metric.remove(topic)
