@@ -95,6 +95,7 @@ def build(arguments: argparse.Namespace) -> int:
         print(f"Java for them: {jvm.executable} {' '.join(jvm.options)}")
     print(f"helm: {chart_tools.helm()}")
     print(f"kinds of others that the chart uses: {chart_tools.foreign_kinds()}")
+    print(f"browser and node for tests of the console: {prerequisites.chromium()} {prerequisites.node()}")
     if arguments.node or arguments.spark:
         print(f"container runtime: {prerequisites.node_tools().containerd}")
         made = NodeArtifacts.made(spark=arguments.spark)

@@ -1,4 +1,4 @@
-"""The fleet, a line a topic, made anew only for topics that have changed: many may look at thousands every few seconds."""
+"""The fleet, a line a topic, made anew for what has changed alone: many may look at thousands every few seconds."""
 
 from __future__ import annotations
 

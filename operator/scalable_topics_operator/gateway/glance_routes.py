@@ -1,4 +1,4 @@
-"""Routes for whoever wants to see at a glance how topics stand: the fleet, one topic, and what the caller may do. Pure."""
+"""Routes for whoever wants to see at a glance how topics stand, and what may be done with them. Pure."""
 
 from __future__ import annotations
 

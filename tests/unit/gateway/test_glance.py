@@ -88,7 +88,7 @@ async def test_the_fleet_is_read_page_by_page() -> None:
         assert (await world.ask("GET", f"{FLEET_URL}?after=nowhere")).status == 400
 
 
-async def test_r33_the_fleet_shows_namespaces_in_which_the_caller_may_list_and_asks_once_of_whom_may_everywhere() -> None:
+async def test_r33_the_fleet_shows_the_namespaces_in_which_the_caller_may_list_topics() -> None:
     async with rest_world() as world:
         _add(world, "hidden", namespace="vault")
         assert _names(await world.ask("GET", FLEET_URL)) == ["shop/orders", "vault/hidden"]
