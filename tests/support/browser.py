@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page, async_playwright, expect
 
 from dev import prerequisites
 
@@ -22,6 +22,8 @@ _FLAGS = (
     "--disable-sync",
 )
 WIDTH, HEIGHT = 1360, 860
+# Machines that run the tests are busy with other things, too.
+expect.set_options(timeout=20_000)
 # By the rules of WCAG 2.2, levels A and AA, and those that are good practice.
 _AXE_OPTIONS = {"resultTypes": ["violations"]}
 

@@ -122,4 +122,4 @@ def fleet_row(key: ObjectKey, body: Body) -> dict[str, Any]:
 
 def _tells(condition: Mapping[str, Any]) -> bool:
     """Whether a condition says how a topic stands: what is not stalled says nothing of why."""
-    return condition["type"] != "Stalled" or condition["status"] == "True"
+    return bool(condition["type"] != "Stalled" or condition["status"] == "True")
