@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,8 +24,21 @@ _FLAGS = (
 WIDTH, HEIGHT = 1360, 860
 # Machines that run the tests are busy with other things, too.
 expect.set_options(timeout=20_000)
-# By the rules of WCAG 2.2, levels A and AA, and those that are good practice.
-_AXE_OPTIONS = {"resultTypes": ["violations"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What axe says of a page: by the rules of WCAG 2, levels A and AA, and those that are good practice.
+
+    Args:
+        violations: what is wrong, a line each.
+        passed: how many rules hold.
+        undecided: rules that it cannot decide on some element.
+    """
+
+    violations: list[str]
+    passed: int
+    undecided: list[str]
 
 
 @dataclass
@@ -50,12 +63,30 @@ class Tab:
 
     async def axe(self) -> list[str]:
         """What axe has against the page as it is, a line a violation."""
-        found: dict[str, Any] = (await Axe().run(self.page, options=_AXE_OPTIONS)).response
-        return [
+        return (await self.judge()).violations
+
+    async def judge(self) -> Verdict:
+        """What axe says of the page as it is."""
+        found: dict[str, Any] = (await Axe().run(self.page)).response
+        violations = [
             f"{one['id']}: {one['help']}: {node['html'][:200]} {node.get('failureSummary', '')[:300]}"
             for one in found["violations"]
             for node in one["nodes"]
         ]
+        return Verdict(violations, len(found["passes"]), [one["id"] for one in found["incomplete"]])
+
+    async def busy_seconds(self, do: Callable[[], Awaitable[None]]) -> float:
+        """Processor time that the page's main thread takes for something, so that a busy machine changes nothing."""
+        session = await self.page.context.new_cdp_session(self.page)
+        await session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+        async def spent() -> float:
+            found = (await session.send("Performance.getMetrics"))["metrics"]
+            return float(next(one["value"] for one in found if one["name"] == "TaskDuration"))
+
+        before = await spent()
+        await do()
+        return await spent() - before
 
 
 @asynccontextmanager

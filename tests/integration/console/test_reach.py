@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
 from tests.support.browser import browser_tab
 from tests.support.console_fleet import console_fleet
@@ -115,7 +113,7 @@ async def test_a_thousand_topics_are_filtered_sorted_and_paged_at_once() -> None
             await page.get_by_label("Contains").fill("team-3")
             await expect(page.locator(".count")).to_have_text("3 of 1000 topics")
 
-        assert await _busy_seconds(page, narrow) < _FLUID_SECONDS
+        assert await tab.busy_seconds(narrow) < _FLUID_SECONDS
         await page.get_by_label("State").select_option("")
         await page.get_by_label("Contains").fill("")
         await expect(page.locator(".count")).to_have_text("1000 of 1000 topics")
@@ -126,7 +124,7 @@ async def test_a_thousand_topics_are_filtered_sorted_and_paged_at_once() -> None
             await page.get_by_role("button", name="Next").click()
             await expect(page.get_by_text("Page 2 of 20")).to_be_visible()
 
-        assert await _busy_seconds(page, turn) < _FLUID_SECONDS
+        assert await tab.busy_seconds(turn) < _FLUID_SECONDS
         assert tab.troubles == []
 
 
@@ -144,26 +142,12 @@ async def test_a_topic_with_five_hundred_segments_is_drawn_and_walked_through_at
             await page.get_by_label("a column for each change").check()
             await page.get_by_label("every range of the same height").check()
 
-        assert await _busy_seconds(page, draw) < 4 * _FLUID_SECONDS
+        assert await tab.busy_seconds(draw) < 4 * _FLUID_SECONDS
         await page.locator("svg.ring").focus()
 
         async def walk() -> None:
             for _ in range(10):
                 await page.keyboard.press("ArrowLeft")
 
-        assert await _busy_seconds(page, walk) < 2 * _FLUID_SECONDS
+        assert await tab.busy_seconds(walk) < 2 * _FLUID_SECONDS
         assert tab.troubles == []
-
-
-async def _busy_seconds(page: Page, do: Any) -> float:
-    """Processor time that the page's main thread takes for something."""
-    session = await page.context.new_cdp_session(page)
-    await session.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-    async def spent() -> float:
-        found = (await session.send("Performance.getMetrics"))["metrics"]
-        return float(next(one["value"] for one in found if one["name"] == "TaskDuration"))
-
-    before = await spent()
-    await do()
-    return await spent() - before

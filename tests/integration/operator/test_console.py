@@ -95,7 +95,7 @@ async def test_who_may_only_read_sees_everything_of_a_topic(served: Served, puls
         await expect(page.get_by_role("table", name="The last operations")).to_contain_text("Create")
         await page.get_by_role("tab", name="Policy").click()
         knob = page.get_by_role("table", name="The effective policy").get_by_role("row", name="maxSegments")
-        await expect(knob).to_contain_text("spec.autoScale")
+        await expect(knob).to_contain_text(f"ScalableTopic {served.world.namespace}/orders")
         assert await tab.axe() == []
         assert tab.troubles == []
         await producer.close()
