@@ -33,6 +33,7 @@ from tests.unit.gateway.model_kubernetes import ALICE
 _FOLDER = Path(__file__).parents[2] / "docs" / "evidence"
 _FLAGS = (*FAST_FLAGS, "--auto-scale-enabled=true", "--auto-scale-interval-seconds=5")
 _RAMP, _FLEET, _HISTORY = "A topic during a ramp", "A thousand topics", "Five hundred segments"
+_WIDTH, _HEIGHT = 1200, 780
 _SPLIT_RATE, _MOST_SEGMENTS, _SETTLED_SEGMENTS = 100.0, 8, 4
 _PATIENCE_SECONDS = 400.0
 _DRAWN = "new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
@@ -95,7 +96,7 @@ async def test_a_ramp_is_watched_in_the_console(ramped: World, pulsar: PulsarAcc
     address = await gateway_address(world.kube, world.namespace)
     async with (
         Client(pulsar.service_url, AuthenticationToken(pulsar.superuser_token)) as client,
-        browser_tab() as tab,
+        browser_tab(width=_WIDTH, height=_HEIGHT) as tab,
     ):
         page, album = tab.page, Album(tab)
         await tab.open(address, token)
@@ -109,7 +110,7 @@ async def test_a_ramp_is_watched_in_the_console(ramped: World, pulsar: PulsarAcc
             await expect(page.get_by_text("Entries left")).to_be_visible()
             await album.take("ramp-splits", "its segments are being split")
             await _until_active(world, _MOST_SEGMENTS)
-            await expect(page.locator(".block:not(.level-sealed):not(.level-unknown)")).to_have_count(
+            await expect(page.locator(".block:not(.level-sealed):not(.level-draining):not(.level-unknown)")).to_have_count(
                 _MOST_SEGMENTS, timeout=60_000
             )
             await album.take("ramp-peak", "as many as the policy allows")
@@ -132,7 +133,10 @@ async def test_a_ramp_is_watched_in_the_console(ramped: World, pulsar: PulsarAcc
 
 @pytest.mark.timeout(300)
 async def test_a_large_fleet_and_a_long_history_are_pictured(evidence: Evidence) -> None:
-    async with console_fleet(topics=1000, records=500) as world, browser_tab(dark=True) as tab:
+    async with (
+        console_fleet(topics=1000, records=500) as world,
+        browser_tab(dark=True, width=_WIDTH, height=_HEIGHT) as tab,
+    ):
         page, album = tab.page, Album(tab)
         await tab.open(world.replica.gateway.address, ALICE)
         count = page.locator(".count")

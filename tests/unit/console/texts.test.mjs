@@ -48,6 +48,17 @@ test("sealed segments and those that nothing is told of are not shown as idle", 
   assert.equal(loadsOf(record(0, segment(0, 0, 1)), null).get(0).level, "unknown");
 });
 
+test("a sealed segment that an ordered subscription has not drained is shown to wait for it", () => {
+  const sealed = { state: "SEALED" };
+  const one = record(1, segment(0, 0, 1, sealed), segment(1, 2, 3, sealed), segment(2, 4, 5, sealed), segment(3, 6, 7));
+  const stream = (subscription, drained, outOfScope = []) => ({ subscription, outOfScope, assignment: { version: { term: 1 }, drained, consumers: [] } });
+  const subscriptions = [stream("a", [0, 1]), stream("b", [0], [2]), { subscription: "queue", outOfScope: [] }, { ...stream("new", []), assignment: { version: null, drained: [] } }];
+  const loads = loadsOf(one, null, subscriptions);
+  assert.deepEqual([0, 1, 2, 3].map((id) => loads.get(id).readers), [[], ["b"], ["a"], []]);
+  assert.deepEqual([0, 1, 2, 3].map((id) => loads.get(id).level), ["sealed", "draining", "draining", "unknown"]);
+  assert.equal(inWords(loads.get(1)), "sealed, still read by b");
+});
+
 const row = (more) => ({
   topic: "topic://acme/shop/orders", namespace: "shop", name: "orders", connection: "shop/pulsar", backend: "Classic",
   conditions: { Ready: "True" }, operation: "", reason: "Reconciled", lastAction: "", paused: false, deleting: false, ...more,

@@ -13,6 +13,7 @@ const STEPS = [0.05, 0.25, 0.5, 0.75, 1];
 
 export const UNKNOWN = "unknown";
 export const SEALED = "sealed";
+export const DRAINING = "draining";
 
 // The levels in order, with what each means: for the legend.
 export const LEVELS = [
@@ -23,6 +24,7 @@ export const LEVELS = [
   ["4", "below 100 %"],
   ["5", "at a threshold, or above"],
   [UNKNOWN, "load not known"],
+  [DRAINING, "sealed, and still read by an ordered subscription"],
   [SEALED, "sealed"],
 ];
 
@@ -43,8 +45,17 @@ export function levelOf(share) {
   return String(STEPS.filter((step) => share >= step).length);
 }
 
+// Names of the ordered subscriptions that a sealed segment still waits for.
+export function readersOf(segmentId, subscriptions) {
+  return (subscriptions ?? [])
+    .filter((one) => one.assignment?.version && !one.assignment.drained.includes(segmentId) && !one.outOfScope.includes(segmentId))
+    .map((one) => one.subscription);
+}
+
 // Load and backlog of every segment of a record, by id: what pictures and tables show.
-export function loadsOf(record, stats) {
+//
+// subscriptions: those of the topic; null where they are not known.
+export function loadsOf(record, stats, subscriptions = null) {
   const knobs = stats?.autoScale?.policy ?? null;
   const told = stats?.layout?.segments ?? {};
   const loads = new Map();
@@ -53,10 +64,13 @@ export function loadsOf(record, stats) {
     const sealed = segment.state !== "ACTIVE";
     const rates = sealed ? null : found?.load ?? null;
     const share = shareOf(rates, knobs);
+    const readers = sealed ? readersOf(segment.segmentId, subscriptions) : [];
+    const ended = readers.length ? DRAINING : SEALED;
     loads.set(segment.segmentId, {
       rates,
       share,
-      level: sealed ? SEALED : levelOf(share),
+      readers,
+      level: sealed ? ended : levelOf(share),
       backlog: sealed ? null : found?.backlog ?? null,
     });
   }
@@ -72,6 +86,9 @@ export function mostBacklog(backlog) {
 export function inWords(load) {
   if (load.level === SEALED) {
     return "sealed";
+  }
+  if (load.level === DRAINING) {
+    return `sealed, still read by ${load.readers.join(", ")}`;
   }
   return load.share === null ? "load not known" : `${percent(load.share)} of a split threshold`;
 }

@@ -49,7 +49,7 @@ export class RingTab {
   }
 
   get needs() {
-    return ["record", "stats"];
+    return ["record", "stats", "subscriptions"];
   }
 
   async refresh(signal) {
@@ -68,17 +68,17 @@ export class RingTab {
   }
 
   draw(anew = false) {
-    const { record, stats, rights } = this.resources;
+    const { record, stats, subscriptions, rights } = this.resources;
     this.waiting.hidden = record.value !== null;
     this.figure.hidden = record.value === null;
     if (record.value === null) {
       this.waiting.textContent = record.reason || this.waiting.textContent;
       return;
     }
-    const coloured = `${record.version} ${stats.version}`;
+    const coloured = `${record.version} ${stats.version} ${subscriptions.version}`;
     if (coloured !== this.coloured) {
       this.coloured = coloured;
-      this.loads = loadsOf(record.value, stats.value);
+      this.loads = loadsOf(record.value, stats.value, subscriptions.value);
       this.table.update(Object.values(record.value.segments));
     } else {
       this.table.draw();
@@ -121,7 +121,7 @@ export class RingTab {
   }
 
   #columns() {
-    const load = (segment) => this.loads.get(segment.segmentId) ?? { rates: null, share: null, level: "unknown", backlog: null };
+    const load = (segment) => this.loads.get(segment.segmentId) ?? { rates: null, share: null, readers: [], level: "unknown", backlog: null };
     const rate = (name, shown) => ({
       text: (segment) => shown(load(segment).rates?.[name]),
       key: (segment) => load(segment).rates?.[name] ?? null,
@@ -141,6 +141,7 @@ export class RingTab {
       { label: "Messages/s out", ...rate("msgRateOut", number) },
       { label: "Bytes/s out", ...rate("byteRateOut", bytes) },
       { label: "Backlog", text: (segment) => number(mostBacklog(load(segment).backlog)), key: (segment) => mostBacklog(load(segment).backlog), numeric: true },
+      { label: "Still read by", text: (segment) => load(segment).readers.join(", "), key: (segment) => -load(segment).readers.length, wrap: true },
       { label: "Buckets", text: (segment) => String((segment.entryBucketSplits?.length ?? 0) + 1), key: (segment) => segment.entryBucketSplits?.length ?? 0, numeric: true },
       { label: "Parents", text: (segment) => ids(segment.parentIds), key: (segment) => segment.parentIds[0] ?? null },
       { label: "Children", text: (segment) => ids(segment.childIds), key: (segment) => segment.childIds[0] ?? null },
