@@ -110,9 +110,9 @@ async def test_a_ramp_is_watched_in_the_console(ramped: World, pulsar: PulsarAcc
             await expect(page.get_by_text("Entries left")).to_be_visible()
             await album.take("ramp-splits", "its segments are being split")
             await _until_active(world, _MOST_SEGMENTS)
-            await expect(page.locator(".block:not(.level-sealed):not(.level-draining):not(.level-unknown)")).to_have_count(
-                _MOST_SEGMENTS, timeout=60_000
-            )
+            await expect(
+                page.locator(".block:not(.level-sealed):not(.level-draining):not(.level-unknown)")
+            ).to_have_count(_MOST_SEGMENTS, timeout=60_000)
             await album.take("ramp-peak", "as many as the policy allows")
             await page.get_by_role("tab", name="Decisions").click()
             await expect(page.get_by_role("table", name="What each rule found")).to_be_visible()

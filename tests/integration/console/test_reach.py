@@ -33,6 +33,7 @@ async def test_axe_has_nothing_against_any_page(dark: bool) -> None:
             await page.get_by_role("tab", name=name).click()
             await expect(page.get_by_role("tabpanel", name=name).get_by_role("table").first).to_be_visible()
             assert await tab.axe() == [], name
+            assert "[object" not in await page.locator("main").inner_text()
         await page.get_by_role("tab", name="Segments").click()
         await page.get_by_role("button", name="Allow changes").click()
         await page.get_by_role("button", name="Split…").click()

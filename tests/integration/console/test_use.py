@@ -154,6 +154,21 @@ async def test_what_the_caller_may_not_see_says_which_right_is_lacking() -> None
         await expect(tab.page.get_by_role("tabpanel")).to_contain_text("right to list scalabletopicsubscriptions")
 
 
+async def test_who_reads_what_is_told_of_ordered_subscriptions() -> None:
+    async with console_fleet() as world, browser_tab() as tab:
+        page = tab.page
+        await _open_topic(tab, world)
+        await page.get_by_role("tab", name="Subscriptions").click()
+        layout = read_state(world.topic["status"]).layout
+        assert layout is not None
+        readers = page.get_by_role("table", name="Consumers of billing")
+        for number in range(3):
+            read = ", ".join(str(one.segment_id) for one in layout.active[number::3])
+            await expect(readers.get_by_role("row", name=f"billing-{number} {read}")).to_be_visible()
+        shared = page.get_by_role("table", name="Subscriptions", exact=True).get_by_role("row", name="audit")
+        await expect(shared).to_contain_text("queue")
+
+
 async def test_a_change_is_seen_without_loading_the_page_again_and_what_is_known_is_not_sent_again() -> None:
     async with console_fleet() as world, browser_tab() as tab:
         await _open_topic(tab, world)

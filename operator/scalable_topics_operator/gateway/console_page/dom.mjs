@@ -27,7 +27,7 @@ function filled(element, { text, on = {}, ...attributes }, children) {
   if (text !== undefined) {
     element.textContent = text;
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
 
@@ -43,7 +43,7 @@ export function fill(element, signature, make) {
   }
   const focused = element.contains(document.activeElement) ? document.activeElement.dataset.focus : undefined;
   drawn.set(element, signature);
-  element.replaceChildren(...[make()].flat().filter(Boolean));
+  element.replaceChildren(...[make()].flat(Infinity).filter(Boolean));
   if (focused !== undefined) {
     element.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
   }

@@ -3,6 +3,8 @@
 import { el, fill } from "./dom.mjs";
 import { ids, moment, number } from "./format.mjs";
 
+const COUNTS = new Set(["Backlog of active segments", "Consumers"]);
+
 export class SubscriptionsTab {
   constructor({ resources }) {
     this.resources = resources;
@@ -82,6 +84,6 @@ export function parts(segments) {
 
 function table(caption, heads, rows, empty) {
   const body = rows.length ? rows : el("tr", {}, el("td", { colspan: heads.length, text: empty }));
-  const head = el("tr", {}, heads.map((text) => el("th", { scope: "col", text })));
+  const head = el("tr", {}, heads.map((text) => el("th", { scope: "col", class: COUNTS.has(text) ? "numeric" : null, text })));
   return el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": caption }, el("table", {}, el("caption", { text: caption }), el("thead", {}, head), el("tbody", {}, body)));
 }
