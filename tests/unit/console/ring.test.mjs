@@ -17,7 +17,11 @@ test("each change of the layout is a column, and the ring is from top to bottom"
     3: [2, 3, 0, 0.5],
     4: [0, 3, 0.5, 1],
   });
-  assert.deepEqual(ring.ticks, [{ x: 0, value: 0 }, { x: 1, value: 1 }, { x: 2, value: 2 }]);
+  assert.deepEqual(ring.ticks, [
+    { x: 0, value: 0 },
+    { x: 1, value: 1 },
+    { x: 2, value: 2 },
+  ]);
 });
 
 test("edges lead from what was sealed to what replaced it, and say by what", () => {
@@ -35,15 +39,25 @@ test("relatives that were pruned have no edges, and epochs of which nothing is l
 
 test("parents that were migrated lie before everything else, although all of it is of epoch 0", () => {
   const ring = ringOf(
-    record(0, segment(0, 0, 0xffff, { state: "SEALED", childIds: [1] }), segment(1, 0, 0xffff, { parentIds: [0], createdBy: "Migrate" })),
+    record(
+      0,
+      segment(0, 0, 0xffff, { state: "SEALED", childIds: [1] }),
+      segment(1, 0, 0xffff, { parentIds: [0], createdBy: "Migrate" }),
+    ),
   );
   assert.deepEqual(places(ring), { 0: [0, 1, 0, 1], 1: [1, 2, 0, 1] });
-  assert.deepEqual(ring.edges.map((one) => one.kind), ["migrate"]);
+  assert.deepEqual(
+    ring.edges.map((one) => one.kind),
+    ["migrate"],
+  );
 });
 
 test("true to the clock, a segment is as wide as it lived long", () => {
   const ring = ringOf(splitAndMerged(), { axis: "time", nowMs: 7000 });
-  const width = (id) => { const [x0, x1] = places(ring)[id]; return x1 - x0; };
+  const width = (id) => {
+    const [x0, x1] = places(ring)[id];
+    return x1 - x0;
+  };
   assert.ok(Math.abs(width(1) - 2 * width(0)) < 1e-9, "2 s and 1 s");
   assert.ok(Math.abs(width(3) - 3 * width(0)) < 1e-9, "3 s until now");
   assert.ok(Math.abs(width(4) - ring.columns) < 1e-9);
@@ -55,16 +69,16 @@ test("times that are not known are the beginning", () => {
 });
 
 test("with even heights the narrowest range is as high as the widest", () => {
-  const ring = ringOf(
-    record(0, segment(0, 0, 0), segment(1, 1, 0x7fff), segment(2, 0x8000, 0xffff)),
-    { even: true },
-  );
+  const ring = ringOf(record(0, segment(0, 0, 0), segment(1, 1, 0x7fff), segment(2, 0x8000, 0xffff)), { even: true });
   const heights = ring.blocks.map((one) => one.y1 - one.y0);
   for (const height of heights) {
     assert.ok(Math.abs(height - 1 / 3) < 1e-9);
   }
   const marks = ring.marks.map((one) => one.y);
-  assert.deepEqual([...marks].sort((a, b) => a - b), marks);
+  assert.deepEqual(
+    [...marks].sort((a, b) => a - b),
+    marks,
+  );
   assert.equal(marks[0], 0);
   assert.equal(marks.at(-1), 1);
 });
@@ -77,12 +91,20 @@ test("blocks of a long history tile every column", () => {
     const old = segments[id % 2 ? left : right];
     epoch += 1;
     Object.assign(old, { state: "SEALED", sealedAtEpoch: epoch, childIds: [id] });
-    segments.push(segment(id, old.hashRange.start, old.hashRange.end, { createdAtEpoch: epoch, parentIds: [old.segmentId], createdBy: "Rebucket" }));
+    segments.push(
+      segment(id, old.hashRange.start, old.hashRange.end, {
+        createdAtEpoch: epoch,
+        parentIds: [old.segmentId],
+        createdBy: "Rebucket",
+      }),
+    );
     [left, right] = id % 2 ? [id, right] : [left, id];
   }
   const ring = ringOf(record(epoch, ...segments));
   for (let column = 0; column < ring.columns; column += 1) {
-    const covered = ring.blocks.filter((one) => one.x0 <= column && one.x1 > column).reduce((sum, one) => sum + one.y1 - one.y0, 0);
+    const covered = ring.blocks
+      .filter((one) => one.x0 <= column && one.x1 > column)
+      .reduce((sum, one) => sum + one.y1 - one.y0, 0);
     assert.ok(Math.abs(covered - 1) < 1e-9, `column ${column}`);
   }
 });
@@ -104,7 +126,13 @@ test("arrow keys lead to neighbours on the ring, parents and children", () => {
 });
 
 test("a segment can be merged with active ones that touch it", () => {
-  const four = record(0, segment(0, 0, 0x3fff), segment(1, 0x4000, 0x7fff), segment(2, 0x8000, 0xbfff), segment(3, 0xc000, 0xffff));
+  const four = record(
+    0,
+    segment(0, 0, 0x3fff),
+    segment(1, 0x4000, 0x7fff),
+    segment(2, 0x8000, 0xbfff),
+    segment(3, 0xc000, 0xffff),
+  );
   assert.deepEqual(touching(four, 1), [0, 2]);
   assert.deepEqual(touching(four, 0), [1]);
   assert.deepEqual(touching(splitAndMerged(), 3), [4]);

@@ -31,7 +31,12 @@ test("ids and ranges are short", () => {
 });
 
 test("the load of a segment is its largest rate against its threshold", () => {
-  const knobs = { "split.msgRateIn": 100, "split.bytesRateIn": 1000, "split.msgRateOut": 0, "split.bytesRateOut": 1000 };
+  const knobs = {
+    "split.msgRateIn": 100,
+    "split.bytesRateIn": 1000,
+    "split.msgRateOut": 0,
+    "split.bytesRateOut": 1000,
+  };
   assert.equal(shareOf({ msgRateIn: 10, byteRateIn: 700, msgRateOut: 9999, byteRateOut: 100 }, knobs), 0.7);
   assert.equal(shareOf(null, knobs), null);
   assert.equal(shareOf({ msgRateIn: 1 }, null), null);
@@ -40,34 +45,76 @@ test("the load of a segment is its largest rate against its threshold", () => {
 
 test("sealed segments and those that nothing is told of are not shown as idle", () => {
   const rates = { msgRateIn: 50, byteRateIn: 0, msgRateOut: 0, byteRateOut: 0 };
-  const stats = { autoScale: { policy: { "split.msgRateIn": 100 } }, layout: { segments: { 1: { load: rates, backlog: { a: 3, b: 9 } }, 2: { load: null } } } };
+  const stats = {
+    autoScale: { policy: { "split.msgRateIn": 100 } },
+    layout: { segments: { 1: { load: rates, backlog: { a: 3, b: 9 } }, 2: { load: null } } },
+  };
   const loads = loadsOf(record(1, segment(0, 0, 1, { state: "SEALED" }), segment(1, 2, 3), segment(2, 4, 5)), stats);
-  assert.deepEqual([0, 1, 2].map((id) => loads.get(id).level), ["sealed", "3", "unknown"]);
-  assert.deepEqual([0, 1, 2].map((id) => inWords(loads.get(id))), ["sealed", "50 % of a split threshold", "load not known"]);
-  assert.deepEqual([0, 1, 2].map((id) => mostBacklog(loads.get(id).backlog)), [null, 9, null]);
+  assert.deepEqual(
+    [0, 1, 2].map((id) => loads.get(id).level),
+    ["sealed", "3", "unknown"],
+  );
+  assert.deepEqual(
+    [0, 1, 2].map((id) => inWords(loads.get(id))),
+    ["sealed", "50 % of a split threshold", "load not known"],
+  );
+  assert.deepEqual(
+    [0, 1, 2].map((id) => mostBacklog(loads.get(id).backlog)),
+    [null, 9, null],
+  );
   assert.equal(loadsOf(record(0, segment(0, 0, 1)), null).get(0).level, "unknown");
 });
 
 test("a sealed segment that an ordered subscription has not drained is shown to wait for it", () => {
   const sealed = { state: "SEALED" };
   const one = record(1, segment(0, 0, 1, sealed), segment(1, 2, 3, sealed), segment(2, 4, 5, sealed), segment(3, 6, 7));
-  const stream = (subscription, drained, outOfScope = []) => ({ subscription, outOfScope, assignment: { version: { term: 1 }, drained, consumers: [] } });
-  const subscriptions = [stream("a", [0, 1]), stream("b", [0], [2]), { subscription: "queue", outOfScope: [] }, { ...stream("new", []), assignment: { version: null, drained: [] } }];
+  const stream = (subscription, drained, outOfScope = []) => ({
+    subscription,
+    outOfScope,
+    assignment: { version: { term: 1 }, drained, consumers: [] },
+  });
+  const subscriptions = [
+    stream("a", [0, 1]),
+    stream("b", [0], [2]),
+    { subscription: "queue", outOfScope: [] },
+    { ...stream("new", []), assignment: { version: null, drained: [] } },
+  ];
   const loads = loadsOf(one, null, subscriptions);
-  assert.deepEqual([0, 1, 2, 3].map((id) => loads.get(id).readers), [[], ["b"], ["a"], []]);
-  assert.deepEqual([0, 1, 2, 3].map((id) => loads.get(id).level), ["sealed", "draining", "draining", "unknown"]);
+  assert.deepEqual(
+    [0, 1, 2, 3].map((id) => loads.get(id).readers),
+    [[], ["b"], ["a"], []],
+  );
+  assert.deepEqual(
+    [0, 1, 2, 3].map((id) => loads.get(id).level),
+    ["sealed", "draining", "draining", "unknown"],
+  );
   assert.equal(inWords(loads.get(1)), "sealed, still read by b");
 });
 
 const row = (more) => ({
-  topic: "topic://acme/shop/orders", namespace: "shop", name: "orders", connection: "shop/pulsar", backend: "Classic",
-  conditions: { Ready: "True" }, operation: "", reason: "Reconciled", lastAction: "", paused: false, deleting: false, ...more,
+  topic: "topic://acme/shop/orders",
+  namespace: "shop",
+  name: "orders",
+  connection: "shop/pulsar",
+  backend: "Classic",
+  conditions: { Ready: "True" },
+  operation: "",
+  reason: "Reconciled",
+  lastAction: "",
+  paused: false,
+  deleting: false,
+  ...more,
 });
 
 test("how a topic stands is one word", () => {
   const states = [
-    row(), row({ conditions: { Ready: "False", Stalled: "True" } }), row({ operation: "Split" }), row({ conditions: { Reconciling: "True" } }),
-    row({ paused: true }), row({ deleting: true, paused: true }), row({ conditions: {} }),
+    row(),
+    row({ conditions: { Ready: "False", Stalled: "True" } }),
+    row({ operation: "Split" }),
+    row({ conditions: { Reconciling: "True" } }),
+    row({ paused: true }),
+    row({ deleting: true, paused: true }),
+    row({ conditions: {} }),
   ].map(stateOf);
   assert.deepEqual(states, ["Ready", "Stalled", "Working", "Working", "Paused", "Deleting", "Not ready"]);
 });
@@ -78,14 +125,26 @@ test("a filter lets through what has all of its words and choices", () => {
   assert.ok(passes(row(), { state: "Ready", backend: "Classic", namespace: "shop", connection: "shop/pulsar" }));
   assert.ok(!passes(row(), { state: "Stalled" }));
   assert.ok(!passes(row(), { namespace: "vault" }));
-  assert.deepEqual(valuesOf([row(), row({ backend: "" }), row({ backend: "Native" })], "backend"), ["Classic", "Native"]);
+  assert.deepEqual(valuesOf([row(), row({ backend: "" }), row({ backend: "Native" })], "backend"), [
+    "Classic",
+    "Native",
+  ]);
 });
 
 test("rows are sorted as people do, and what is not known comes last either way", () => {
   const rows = ["t-10", "t-2", null, "t-1"];
-  assert.deepEqual(sorted(rows, (one) => one, false), ["t-1", "t-2", "t-10", null]);
-  assert.deepEqual(sorted(rows, (one) => one, true), ["t-10", "t-2", "t-1", null]);
-  assert.deepEqual(sorted([3, 20, 1], (one) => one, true), [20, 3, 1]);
+  assert.deepEqual(
+    sorted(rows, (one) => one, false),
+    ["t-1", "t-2", "t-10", null],
+  );
+  assert.deepEqual(
+    sorted(rows, (one) => one, true),
+    ["t-10", "t-2", "t-1", null],
+  );
+  assert.deepEqual(
+    sorted([3, 20, 1], (one) => one, true),
+    [20, 3, 1],
+  );
 });
 
 test("a page that there is not any more is the last one", () => {
@@ -102,6 +161,12 @@ test("places and paths carry any name there and back", () => {
   assert.deepEqual(placeOf("#/topic/%E0%A4/b/c"), { page: "fleet" });
   assert.deepEqual(partsOf("topic://acme/shop/a/b"), ["acme", "shop", "a/b"]);
   assert.equal(partsOf("orders"), null);
-  assert.equal(topicPath(topic, "shop/pulsar", "/stats"), "admin/v2/scalable/acme/shop/a%2Fb%20%3F%23%25%C3%BC/stats?connection=shop%2Fpulsar");
-  assert.equal(segmentPath(["a", "b", "c"], "", "0000-7fff-0", "/subscriptions"), "admin/v2/segments/a/b/c/0000-7fff-0/subscriptions");
+  assert.equal(
+    topicPath(topic, "shop/pulsar", "/stats"),
+    "admin/v2/scalable/acme/shop/a%2Fb%20%3F%23%25%C3%BC/stats?connection=shop%2Fpulsar",
+  );
+  assert.equal(
+    segmentPath(["a", "b", "c"], "", "0000-7fff-0", "/subscriptions"),
+    "admin/v2/segments/a/b/c/0000-7fff-0/subscriptions",
+  );
 });

@@ -70,7 +70,9 @@ export class Resource {
   refresh(signal) {
     if (this.pending === null && performance.now() - this.askedAt >= this.everyMs) {
       this.askedAt = performance.now();
-      this.pending = this.#ask(signal).finally(() => { this.pending = null; });
+      this.pending = this.#ask(signal).finally(() => {
+        this.pending = null;
+      });
     }
     return this.pending;
   }

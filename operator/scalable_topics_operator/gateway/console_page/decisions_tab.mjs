@@ -2,6 +2,7 @@
 
 import { el, fill, terms } from "./dom.mjs";
 import { ids, lasting, moment, number } from "./format.mjs";
+import { plainTable } from "./plain_table.mjs";
 import { PagedTable } from "./table.mjs";
 
 const ACTIONS = [
@@ -19,7 +20,13 @@ export class DecisionsTab {
     this.resources = resources;
     this.decision = el("div");
     this.standing = el("div");
-    this.actions = new PagedTable({ caption: "The last operations", columns: ACTIONS, idOf: (one) => one.id, size: 20, empty: "Nothing was done yet." });
+    this.actions = new PagedTable({
+      caption: "The last operations",
+      columns: ACTIONS,
+      idOf: (one) => one.id,
+      size: 20,
+      empty: "Nothing was done yet.",
+    });
     this.version = 0;
     this.element = el("div", {}, this.decision, this.standing, this.actions.element);
   }
@@ -45,7 +52,7 @@ export function became({ parents = [], children = [] }) {
 }
 
 function askedBy(request) {
-  return request?.kind ? `asked for by ${request.kind} ${request.name ?? ""}`.trim() : "";
+  return request?.kind ? `asked for by ${request.kind} ${request.name ?? ""}`.trim() : "–";
 }
 
 // A decision in a sentence. Pure.
@@ -53,7 +60,8 @@ export function inASentence({ action, code }) {
   if (action === null) {
     return `Nothing is to be done (${code}).`;
   }
-  const into = action.kind === "Split" ? ` into ${action.into}` : action.buckets ? ` to ${action.buckets} entry buckets` : "";
+  const into =
+    action.kind === "Split" ? ` into ${action.into}` : action.buckets ? ` to ${action.buckets} entry buckets` : "";
   return `${action.kind} of ${ids(action.segments)}${into}, for ${action.reason}.`;
 }
 
@@ -62,10 +70,12 @@ function explained({ value, reason }) {
   if (value === null) {
     return [title, el("p", { class: "hint", text: reason || "Asking the topic's leader…" })];
   }
-  const row = (one) =>
-    el("tr", { class: one.fired ? "chosen" : null }, el("th", { scope: "row", text: one.rule }), el("td", { text: one.fired ? "fired" : "did not fire" }), el("td", { text: one.code }), el("td", { text: one.why }));
-  const heads = ["Rule", "Result", "Code", "Why"].map((text) => el("th", { scope: "col", text }));
-  const { clocks, load, consumers } = value;
+  const { clocks, load, consumers, findings } = value;
+  const counts = Object.entries(consumers).map(([name, count]) => `${name}: ${number(count)}`);
+  const rows = findings.map((one) => ({
+    cells: [one.rule, one.fired ? "fired" : "did not fire", one.code, one.why],
+    chosen: one.fired,
+  }));
   return [
     title,
     reason ? el("p", { class: "wrong", text: reason }) : null,
@@ -74,38 +84,37 @@ function explained({ value, reason }) {
       ["Decided at", moment(value.observedAt)],
       ["Decided by", value.engine === "Broker" ? "the brokers" : "the operator"],
       ["Load", load.fresh ? `fresh, ${lasting(load.ageSeconds)} old` : `not to be acted on: ${load.why}`],
-      ["Consumers", Object.entries(consumers).map(([name, count]) => `${name}: ${number(count)}`).join(", ") || "–"],
+      ["Consumers", counts.join(", ") || "–"],
       ["Last split, merge, rebucket", [clocks.split, clocks.merge, clocks.rebucket].map(moment).join(" · ")],
       ["Looks again in", lasting(value.nextLookSeconds)],
     ]),
-    el(
-      "div",
-      { class: "scroller", tabindex: "0", role: "region", "aria-label": "What each rule found" },
-      el("table", {}, el("caption", { text: "What each rule found" }), el("thead", {}, el("tr", {}, heads)), el("tbody", {}, value.findings.map(row))),
-    ),
+    plainTable("What each rule found", ["Rule", "Result", "Code", "Why"], rows),
   ];
 }
 
 function standing({ conditions, operation, reports, pruning }) {
-  const under = operation && [
+  const rows = conditions.map((one) => ({
+    cells: [one.type, one.status, one.reason ?? "", one.message ?? "", moment(one.lastTransitionTime)],
+  }));
+  const pruned = ids(pruning.map((one) => one.id));
+  const looks = reports.map((one) => el("li", { text: `${one.reason}: ${one.message}` }));
+  return [
+    operation ? underWay(operation) : null,
+    looks.length ? [el("h2", { text: "To look at" }), el("ul", {}, looks)] : null,
+    pruning.length ? el("p", { text: `Being deleted on the brokers: segments ${pruned}.` }) : null,
+    plainTable("Conditions", ["Condition", "Status", "Reason", "Message", "Since"], rows),
+  ];
+}
+
+function underWay({ kind, step, parents, children = [], startedAt, reason, request, message }) {
+  const what = became({ parents, children: children.map((one) => one.id) });
+  return [
     el("h2", { text: "Under way" }),
-    el("p", { class: "said", text: `${operation.kind} at step ${operation.step}: ${became({ parents: operation.parents, children: (operation.children ?? []).map((one) => one.id) })}` }),
+    el("p", { class: "said", text: `${kind} at step ${step}: ${what}` }),
     terms([
-      ["Begun at", moment(operation.startedAt)],
-      ["Why", operation.reason ?? askedBy(operation.request) ?? "–"],
-      ["Waits for", operation.message ?? "–"],
+      ["Begun at", moment(startedAt)],
+      ["Why", reason ?? askedBy(request)],
+      ["Waits for", message ?? "–"],
     ]),
   ];
-  const row = (one) => el("tr", {}, el("th", { scope: "row", text: one.type }), el("td", { text: one.status }), el("td", { text: one.reason ?? "" }), el("td", { text: one.message ?? "" }), el("td", { text: moment(one.lastTransitionTime) }));
-  const heads = ["Condition", "Status", "Reason", "Message", "Since"].map((text) => el("th", { scope: "col", text }));
-  return [
-    under,
-    reports.length ? [el("h2", { text: "To look at" }), el("ul", {}, reports.map((one) => el("li", { text: `${one.reason}: ${one.message}` })))] : null,
-    pruning.length ? el("p", { text: `Being deleted on the brokers: segments ${ids(pruning.map((one) => one.id))}.` }) : null,
-    el(
-      "div",
-      { class: "scroller", tabindex: "0", role: "region", "aria-label": "Conditions" },
-      el("table", {}, el("caption", { text: "Conditions" }), el("thead", {}, el("tr", {}, heads)), el("tbody", {}, conditions.map(row))),
-    ),
-  ].flat();
 }

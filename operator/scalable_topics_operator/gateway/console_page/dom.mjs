@@ -27,13 +27,19 @@ function filled(element, { text, on = {}, ...attributes }, children) {
   if (text !== undefined) {
     element.textContent = text;
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
 // A list of terms and what is said of them.
 export function terms(pairs) {
-  return el("dl", { class: "terms" }, pairs.map(([term, said]) => el("div", {}, el("dt", { text: term }), el("dd", {}, said))));
+  return el(
+    "dl",
+    { class: "terms" },
+    pairs.map(([term, said]) => el("div", {}, el("dt", { text: term }), el("dd", {}, said))),
+  );
 }
 
 // Replace what an element holds, if it is to hold something else; what is in focus there keeps it.

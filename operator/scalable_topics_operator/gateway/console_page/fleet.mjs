@@ -28,7 +28,9 @@ const COLUMNS = [
 
 function topicLink(row) {
   const parts = partsOf(row.topic);
-  return parts ? el("a", { href: fragmentOf(parts, row.connection), "data-focus": row.topic, text: row.topic }) : row.topic;
+  return parts
+    ? el("a", { href: fragmentOf(parts, row.connection), "data-focus": row.topic, text: row.topic })
+    : row.topic;
 }
 
 function stateText(row) {
@@ -89,7 +91,13 @@ const filter = { text: "", state: "", namespace: "", backend: "", connection: ""
 
 export function fleetPage({ signal, failed }) {
   const fleet = new Fleet();
-  const table = new PagedTable({ caption: "Topics", columns: COLUMNS, idOf: (row) => `${row.namespace}/${row.name}`, order: 0, empty: "No topic passes the filter." });
+  const table = new PagedTable({
+    caption: "Topics",
+    columns: COLUMNS,
+    idOf: (row) => `${row.namespace}/${row.name}`,
+    order: 0,
+    empty: "No topic passes the filter.",
+  });
   const count = el("p", { class: "count", text: "Asking for the topics…" });
   const choices = {
     state: choice("state", "State"),
@@ -140,7 +148,12 @@ export function fleetPage({ signal, failed }) {
   });
   const filters = el(
     "form",
-    { class: "filters", role: "search", "aria-label": "Filter of topics", on: { submit: (event) => event.preventDefault() } },
+    {
+      class: "filters",
+      role: "search",
+      "aria-label": "Filter of topics",
+      on: { submit: (event) => event.preventDefault() },
+    },
     el("p", {}, el("label", { for: "by-text", text: "Contains" }), search),
     Object.values(choices).map((one) => one.element),
   );

@@ -40,7 +40,8 @@ export function valuesOf(rows, field) {
 // Rows by a key, numbers as numbers and texts as people order them; equal ones keep their order.
 export function sorted(rows, keyOf, descending) {
   const collator = new Intl.Collator("en", { numeric: true });
-  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b)));
+  const compare = (a, b) =>
+    typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b));
   const missing = (key) => key === null || key === undefined;
   return rows
     .map((row) => [keyOf(row), row])

@@ -51,7 +51,11 @@ export function lasting(seconds) {
     return NOTHING;
   }
   const whole = Math.max(0, seconds);
-  for (const [name, length] of [["d", 86400], ["h", 3600], ["min", 60]]) {
+  for (const [name, length] of [
+    ["d", 86400],
+    ["h", 3600],
+    ["min", 60],
+  ]) {
     if (whole >= 2 * length) {
       return `${Math.floor(whole / length)} ${name}`;
     }
@@ -65,7 +69,12 @@ export function moment(at) {
     return NOTHING;
   }
   const date = new Date(at);
-  return Number.isNaN(date.getTime()) ? String(at) : date.toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC");
+  return Number.isNaN(date.getTime())
+    ? String(at)
+    : date
+        .toISOString()
+        .replace("T", " ")
+        .replace(/\.\d+Z$/, " UTC");
 }
 
 // Ids in few characters: 0, 3–7, 9.

@@ -48,7 +48,10 @@ export function levelOf(share) {
 // Names of the ordered subscriptions that a sealed segment still waits for.
 export function readersOf(segmentId, subscriptions) {
   return (subscriptions ?? [])
-    .filter((one) => one.assignment?.version && !one.assignment.drained.includes(segmentId) && !one.outOfScope.includes(segmentId))
+    .filter(
+      (one) =>
+        one.assignment?.version && !one.assignment.drained.includes(segmentId) && !one.outOfScope.includes(segmentId),
+    )
     .map((one) => one.subscription);
 }
 
@@ -62,7 +65,7 @@ export function loadsOf(record, stats, subscriptions = null) {
   for (const segment of Object.values(record.segments)) {
     const found = told[segment.segmentId];
     const sealed = segment.state !== "ACTIVE";
-    const rates = sealed ? null : found?.load ?? null;
+    const rates = sealed ? null : (found?.load ?? null);
     const share = shareOf(rates, knobs);
     const readers = sealed ? readersOf(segment.segmentId, subscriptions) : [];
     const ended = readers.length ? DRAINING : SEALED;
@@ -71,7 +74,7 @@ export function loadsOf(record, stats, subscriptions = null) {
       share,
       readers,
       level: sealed ? ended : levelOf(share),
-      backlog: sealed ? null : found?.backlog ?? null,
+      backlog: sealed ? null : (found?.backlog ?? null),
     });
   }
   return loads;

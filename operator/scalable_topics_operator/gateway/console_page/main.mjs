@@ -1,6 +1,7 @@
 // The console: a page at a time, each asking the gateway for as long as it is shown.
 
 import { ApiError } from "./api.mjs";
+import { CHANGES } from "./change_dialog.mjs";
 import { announce } from "./dom.mjs";
 import { fleetPage } from "./fleet.mjs";
 import { placeOf } from "./places.mjs";
@@ -32,11 +33,9 @@ const changes = {
   },
 };
 
-const WRITES = ["split", "merge", "rebucket"];
-
 function told({ user, may }) {
   who.textContent = user;
-  changesButton.hidden = !WRITES.some((one) => may.includes(one));
+  changesButton.hidden = !CHANGES.some((one) => may.includes(one));
   if (changesButton.hidden && changes.on) {
     changes.set(false);
   }

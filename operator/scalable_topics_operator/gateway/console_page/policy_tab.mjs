@@ -20,7 +20,14 @@ export class PolicyTab {
     this.resources = resources;
     this.note = el("p", { class: "hint", text: "Asking the topic's leader…" });
     this.problem = el("p", { class: "wrong", hidden: true });
-    this.table = new PagedTable({ caption: "The effective policy", columns: COLUMNS, idOf: (one) => one.knob, size: 100, order: -1, chosen: (one) => one.origin !== "default" });
+    this.table = new PagedTable({
+      caption: "The effective policy",
+      columns: COLUMNS,
+      idOf: (one) => one.knob,
+      size: 100,
+      order: -1,
+      chosen: (one) => one.origin !== "default",
+    });
     this.table.element.hidden = true;
     this.element = el("div", {}, this.note, this.problem, this.table.element);
     this.version = 0;
@@ -43,7 +50,8 @@ export class PolicyTab {
     }
     const set = value.knobs.filter((one) => one.origin !== "default").length;
     const whose = value.engine === "Broker" ? "The brokers decide." : "The operator decides.";
-    this.note.textContent = reason || `${whose} ${set} of ${value.knobs.length} knobs are set by a policy, the others are defaults.`;
+    this.note.textContent =
+      reason || `${whose} ${set} of ${value.knobs.length} knobs are set by a policy, the others are defaults.`;
     this.problem.textContent = value.problem;
     this.problem.hidden = !value.problem;
     this.table.update(value.knobs);

@@ -107,16 +107,23 @@ export function neighbour(blocks, id, key) {
   const beside = blocks.filter((one) => one.x0 < here.x1 && one.x1 > here.x0);
   // Of several at the same place the latest.
   const nearest = (found, distance) =>
-    found.reduce((best, one) => (distance(one) - distance(best) || best.x1 - one.x1) < 0 ? one : best, found[0])?.id ?? id;
+    found.reduce((best, one) => ((distance(one) - distance(best) || best.x1 - one.x1) < 0 ? one : best), found[0])
+      ?.id ?? id;
   switch (key) {
     case "ArrowLeft":
       return related(here.segment.parentIds);
     case "ArrowRight":
       return related(here.segment.childIds);
     case "ArrowUp":
-      return nearest(beside.filter((one) => one.y1 <= here.y0), (one) => here.y0 - one.y1);
+      return nearest(
+        beside.filter((one) => one.y1 <= here.y0),
+        (one) => here.y0 - one.y1,
+      );
     case "ArrowDown":
-      return nearest(beside.filter((one) => one.y0 >= here.y1), (one) => one.y0 - here.y1);
+      return nearest(
+        beside.filter((one) => one.y0 >= here.y1),
+        (one) => one.y0 - here.y1,
+      );
     case "Home":
       return blocks[0].id;
     case "End":

@@ -28,8 +28,12 @@ export class RingPicture {
       class: "ring",
       role: "listbox",
       tabindex: "0",
-      "aria-label": "Segments over time. Arrow keys go to neighbours on the ring, parents and children; a table follows.",
-      on: { keydown: (event) => this.#key(event), focus: () => this.chosen ?? this.#choose(this.ring?.blocks.at(-1)?.id) },
+      "aria-label":
+        "Segments over time. Arrow keys go to neighbours on the ring, parents and children; a table follows.",
+      on: {
+        keydown: (event) => this.#key(event),
+        focus: () => this.chosen ?? this.#choose(this.ring?.blocks.at(-1)?.id),
+      },
     });
     this.scale = svg("svg", { class: "scale", "aria-hidden": "true", width: LEFT, height: HEIGHT + TOP + FOOT });
     this.scroller = el("div", { class: "ring-scroller" }, this.svg);
@@ -132,7 +136,8 @@ export class RingPicture {
     const behind = backlog === null ? "" : `, backlog ${number(backlog)}`;
     const label = `${named}${rates}${behind}`;
     const fits = width >= LABEL_ROOM.width && height >= LABEL_ROOM.height;
-    const said = load.rates && width >= LABEL_ROOM.both ? `${block.id} · ${number(load.rates.msgRateIn)}/s` : `${block.id}`;
+    const said =
+      load.rates && width >= LABEL_ROOM.both ? `${block.id} · ${number(load.rates.msgRateIn)}/s` : `${block.id}`;
     const element = svg(
       "g",
       {
@@ -167,7 +172,11 @@ export class RingPicture {
     const shown = axis === "time" ? this.ring.ticks : this.ring.ticks.filter((_, index) => index % every === 0);
     const y = TOP + HEIGHT + 16;
     const texts = shown.map(({ x, value }) =>
-      svg("text", { x: x * this.column + 2, y, text: axis === "time" ? moment(value).slice(5, 19) : `epoch ${value}`.slice(this.column * every < 70 ? 6 : 0) }),
+      svg("text", {
+        x: x * this.column + 2,
+        y,
+        text: axis === "time" ? moment(value).slice(5, 19) : `epoch ${value}`.slice(this.column * every < 70 ? 6 : 0),
+      }),
     );
     return svg("g", { class: "ticks", "aria-hidden": "true" }, texts);
   }
@@ -175,7 +184,12 @@ export class RingPicture {
 
 function hashMark({ y, hash }) {
   const at = TOP + y * HEIGHT;
-  return svg("g", {}, svg("line", { x1: LEFT - 6, x2: LEFT, y1: at, y2: at }), svg("text", { x: 2, y: Math.min(at + 4, TOP + HEIGHT), text: hex(hash) }));
+  return svg(
+    "g",
+    {},
+    svg("line", { x1: LEFT - 6, x2: LEFT, y1: at, y2: at }),
+    svg("text", { x: 2, y: Math.min(at + 4, TOP + HEIGHT), text: hex(hash) }),
+  );
 }
 
 function hatching() {
@@ -185,9 +199,20 @@ function hatching() {
 
 // What the colours mean.
 export function legend() {
-  const entries = LEVELS.map(([level, meaning]) => el("li", {}, el("span", { class: `swatch level-${level}`, "aria-hidden": "true" }), meaning));
+  const entries = LEVELS.map(([level, meaning]) =>
+    el("li", {}, el("span", { class: `swatch level-${level}`, "aria-hidden": "true" }), meaning),
+  );
   const edges = ["split", "merge", "rebucket", "migrate"].map((kind) =>
-    el("li", {}, svg("svg", { class: "swatch-line", width: 24, height: 10, "aria-hidden": "true" }, svg("path", { class: `edge edge-${kind}`, d: "M1 5H23" })), kind),
+    el(
+      "li",
+      {},
+      svg(
+        "svg",
+        { class: "swatch-line", width: 24, height: 10, "aria-hidden": "true" },
+        svg("path", { class: `edge edge-${kind}`, d: "M1 5H23" }),
+      ),
+      kind,
+    ),
   );
   return el("ul", { class: "legend", "aria-label": "What colours and lines mean" }, entries, edges);
 }

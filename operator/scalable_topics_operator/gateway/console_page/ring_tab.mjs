@@ -32,12 +32,19 @@ export class RingTab {
     this.figure = el(
       "figure",
       {},
-      el("figcaption", { text: "The hash ring from top to bottom, from its beginning at the left to now at the right." }),
+      el("figcaption", {
+        text: "The hash ring from top to bottom, from its beginning at the left to now at the right.",
+      }),
       this.#switches(),
       this.picture.element,
       legend(),
     );
-    const beside = el("div", { class: "beside" }, el("div", { class: "wide" }, this.figure, this.table.element), this.panel.element);
+    const beside = el(
+      "div",
+      { class: "beside" },
+      el("div", { class: "wide" }, this.figure, this.table.element),
+      this.panel.element,
+    );
     this.element = el("div", {}, this.waiting, beside);
     let resizing;
     const observer = new ResizeObserver(() => {
@@ -64,7 +71,10 @@ export class RingTab {
     this.draw();
     const segment = record.segments[id];
     announce(`Segment ${id}, ${range(segment.hashRange.start, segment.hashRange.end)}, ${inWords(this.loads.get(id))}`);
-    void this.panel.refresh()?.then(() => this.draw(), () => {});
+    void this.panel.refresh()?.then(
+      () => this.draw(),
+      () => {},
+    );
   }
 
   draw(anew = false) {
@@ -96,12 +106,22 @@ export class RingTab {
 
   #switches() {
     const choice = (name, label, value) => {
-      const input = el("input", { type: "radio", name: "axis", id: `axis-${value}`, value, on: { change: () => this.#set({ axis: value }) } });
+      const input = el("input", {
+        type: "radio",
+        name: "axis",
+        id: `axis-${value}`,
+        value,
+        on: { change: () => this.#set({ axis: value }) },
+      });
       input.checked = this.options.axis === value;
       return [input, " ", el("label", { for: input.id, text: label }), " "];
     };
     const check = (name, label) => {
-      const input = el("input", { type: "checkbox", id: `with-${name}`, on: { change: () => this.#set({ [name]: input.checked }) } });
+      const input = el("input", {
+        type: "checkbox",
+        id: `with-${name}`,
+        on: { change: () => this.#set({ [name]: input.checked }) },
+      });
       return [input, " ", el("label", { for: input.id, text: label }), " "];
     };
     return el(
@@ -121,28 +141,68 @@ export class RingTab {
   }
 
   #columns() {
-    const load = (segment) => this.loads.get(segment.segmentId) ?? { rates: null, share: null, readers: [], level: "unknown", backlog: null };
+    const load = (segment) =>
+      this.loads.get(segment.segmentId) ?? { rates: null, share: null, readers: [], level: "unknown", backlog: null };
     const rate = (name, shown) => ({
       text: (segment) => shown(load(segment).rates?.[name]),
       key: (segment) => load(segment).rates?.[name] ?? null,
       numeric: true,
     });
     const button = (segment) =>
-      el("button", { type: "button", class: "link", "data-focus": `segment ${segment.segmentId}`, text: String(segment.segmentId), on: { click: () => this.choose(segment.segmentId) } });
+      el("button", {
+        type: "button",
+        class: "link",
+        "data-focus": `segment ${segment.segmentId}`,
+        text: String(segment.segmentId),
+        on: { click: () => this.choose(segment.segmentId) },
+      });
     const lived = (segment) => (segment.state === "ACTIVE" ? segment.createdAtMs : segment.sealedAtMs);
     return [
-      { label: "Segment", text: (segment) => String(segment.segmentId), cell: button, key: (segment) => segment.segmentId },
-      { label: "Hash range", text: (segment) => range(segment.hashRange.start, segment.hashRange.end), key: (segment) => segment.hashRange.start },
+      {
+        label: "Segment",
+        text: (segment) => String(segment.segmentId),
+        cell: button,
+        key: (segment) => segment.segmentId,
+      },
+      {
+        label: "Hash range",
+        text: (segment) => range(segment.hashRange.start, segment.hashRange.end),
+        key: (segment) => segment.hashRange.start,
+      },
       // Active ones first, in the ring's order.
-      { label: "State", text: (segment) => (segment.state === "ACTIVE" ? "active" : "sealed"), key: (segment) => (segment.state === "ACTIVE" ? 0 : 65536) + segment.hashRange.start },
-      { label: "Load", text: (segment) => percent(load(segment).share), key: (segment) => load(segment).share, numeric: true },
+      {
+        label: "State",
+        text: (segment) => (segment.state === "ACTIVE" ? "active" : "sealed"),
+        key: (segment) => (segment.state === "ACTIVE" ? 0 : 65536) + segment.hashRange.start,
+      },
+      {
+        label: "Load",
+        text: (segment) => percent(load(segment).share),
+        key: (segment) => load(segment).share,
+        numeric: true,
+      },
       { label: "Messages/s in", ...rate("msgRateIn", number) },
       { label: "Bytes/s in", ...rate("byteRateIn", bytes) },
       { label: "Messages/s out", ...rate("msgRateOut", number) },
       { label: "Bytes/s out", ...rate("byteRateOut", bytes) },
-      { label: "Backlog", text: (segment) => number(mostBacklog(load(segment).backlog)), key: (segment) => mostBacklog(load(segment).backlog), numeric: true },
-      { label: "Still read by", text: (segment) => load(segment).readers.join(", "), key: (segment) => -load(segment).readers.length, wrap: true },
-      { label: "Buckets", text: (segment) => String((segment.entryBucketSplits?.length ?? 0) + 1), key: (segment) => segment.entryBucketSplits?.length ?? 0, numeric: true },
+      {
+        label: "Backlog",
+        text: (segment) => number(mostBacklog(load(segment).backlog)),
+        key: (segment) => mostBacklog(load(segment).backlog),
+        numeric: true,
+      },
+      {
+        label: "Still read by",
+        text: (segment) => load(segment).readers.join(", "),
+        key: (segment) => -load(segment).readers.length,
+        wrap: true,
+      },
+      {
+        label: "Buckets",
+        text: (segment) => String((segment.entryBucketSplits?.length ?? 0) + 1),
+        key: (segment) => segment.entryBucketSplits?.length ?? 0,
+        numeric: true,
+      },
       { label: "Parents", text: (segment) => ids(segment.parentIds), key: (segment) => segment.parentIds[0] ?? null },
       { label: "Children", text: (segment) => ids(segment.childIds), key: (segment) => segment.childIds[0] ?? null },
       { label: "Made or sealed", text: (segment) => ago(lived(segment), Date.now()), key: lived },

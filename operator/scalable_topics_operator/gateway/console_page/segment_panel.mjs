@@ -1,10 +1,12 @@
 // One segment: what it is, who reads it, and what may be done with it.
 
-import { Resource, ask } from "./api.mjs";
-import { announce, el, fill, terms } from "./dom.mjs";
+import { Resource } from "./api.mjs";
+import { CHANGES, askForChange } from "./change_dialog.mjs";
+import { el, fill, terms } from "./dom.mjs";
 import { ago, bytes, ids, moment, number, range } from "./format.mjs";
 import { inWords } from "./load.mjs";
-import { segmentPath, topicPath } from "./places.mjs";
+import { segmentPath } from "./places.mjs";
+import { plainTable } from "./plain_table.mjs";
 import { touching } from "./ring.mjs";
 
 const EVERY_SECONDS = 5;
@@ -28,7 +30,10 @@ export class SegmentPanel {
     if (this.id !== id) {
       this.id = id;
       const descriptor = `${range(found.hashRange.start, found.hashRange.end)}-${id}`;
-      this.cursors = new Resource(segmentPath(this.topic, this.connection, descriptor, "/subscriptions"), EVERY_SECONDS);
+      this.cursors = new Resource(
+        segmentPath(this.topic, this.connection, descriptor, "/subscriptions"),
+        EVERY_SECONDS,
+      );
     }
   }
 
@@ -39,16 +44,18 @@ export class SegmentPanel {
   draw(record, loads, may) {
     const segment = record?.segments[this.id];
     if (!segment) {
-      fill(this.element, "none", () => el("p", { class: "hint", text: "Choose a segment in the picture or in the table." }));
+      fill(this.element, "none", () =>
+        el("p", { class: "hint", text: "Choose a segment in the picture or in the table." }),
+      );
       return;
     }
     const load = loads.get(this.id);
-    const allowed = this.changes() ? ["split", "merge", "rebucket"].filter((one) => may.includes(one)) : [];
+    const allowed = this.changes() ? CHANGES.filter((one) => may.includes(one)) : [];
     const signature = JSON.stringify([segment, load, this.cursors.version, allowed]);
     fill(this.element, signature, () => [
       el("h2", { text: `Segment ${this.id}` }),
       this.#facts(segment, load),
-      this.#relatives(segment, record),
+      this.#relatives(segment),
       this.#cursors(),
       segment.state === "ACTIVE" && allowed.length ? this.#actions(segment, record, allowed) : null,
     ]);
@@ -59,7 +66,12 @@ export class SegmentPanel {
     const behind = Object.entries(backlog ?? {}).map(([name, count]) => `${name}: ${number(count)}`);
     return terms([
       ["Hash range", range(segment.hashRange.start, segment.hashRange.end)],
-      ["State", segment.state === "ACTIVE" ? "active" : `sealed at epoch ${segment.sealedAtEpoch}, ${ago(segment.sealedAtMs, now)}`],
+      [
+        "State",
+        segment.state === "ACTIVE"
+          ? "active"
+          : `sealed at epoch ${segment.sealedAtEpoch}, ${ago(segment.sealedAtMs, now)}`,
+      ],
       ["Load", inWords(load)],
       ["In", rates ? `${number(rates.msgRateIn)} messages/s, ${bytes(rates.byteRateIn)}/s` : "–"],
       ["Out", rates ? `${number(rates.msgRateOut)} messages/s, ${bytes(rates.byteRateOut)}/s` : "–"],
@@ -71,18 +83,19 @@ export class SegmentPanel {
     ]);
   }
 
-  #relatives(segment, record) {
-    const links = (list) =>
-      list.length === 0
-        ? "none in the layout"
-        : list.map((id) =>
-            record.segments[id]
-              ? el("button", { type: "button", class: "link", "data-focus": `segment ${id}`, text: String(id), on: { click: () => this.choose(id) } })
-              : el("span", { text: `${id} (gone) ` }),
-          );
+  #relatives({ parentIds, childIds }) {
+    const link = (id) =>
+      el("button", {
+        type: "button",
+        class: "link",
+        "data-focus": `segment ${id}`,
+        text: String(id),
+        on: { click: () => this.choose(id) },
+      });
+    const links = (list) => (list.length ? el("span", {}, list.map(link)) : "none in the layout");
     return terms([
-      ["Parents", el("span", {}, links(segment.parentIds))],
-      ["Children", el("span", {}, links(segment.childIds))],
+      ["Parents", links(parentIds)],
+      ["Children", links(childIds)],
     ]);
   }
 
@@ -91,65 +104,40 @@ export class SegmentPanel {
     if (value === null) {
       return el("p", { class: "hint", text: reason || "Asking its broker for the cursors…" });
     }
-    const rows = Object.entries(value).map(([name, cursor]) =>
-      el("tr", {}, el("th", { scope: "row", text: name }), el("td", { class: "numeric", text: number(cursor.backlog) }), el("td", { class: "numeric", text: String(cursor.consumers) }), el("td", { text: cursor.markDelete || "–" })),
-    );
-    const heads = ["Subscription", "Entries left", "Consumers", "Read up to"].map((text) => el("th", { scope: "col", text }));
-    return el("table", {}, el("caption", { text: "Cursors, as its broker shows them now" }), el("thead", {}, el("tr", {}, heads)), el("tbody", {}, rows.length ? rows : el("tr", {}, el("td", { colspan: 4, text: "There are none." }))));
+    const rows = Object.entries(value).map(([name, cursor]) => ({
+      cells: [name, number(cursor.backlog), cursor.consumers, cursor.markDelete || "–"],
+    }));
+    const heads = ["Subscription", ["Entries left"], ["Consumers"], "Read up to"];
+    return plainTable("Cursors, as its broker shows them now", heads, rows, "There are none.");
   }
 
   #actions(segment, record, allowed) {
-    const button = (text, open) => el("button", { type: "button", "data-focus": text, text, on: { click: open } });
-    const merges = touching(record, this.id);
-    return el(
-      "div",
-      { class: "actions" },
-      allowed.includes("split") ? button("Split…", () => this.#ask("Split", `/split/${this.id}`, [field("into", "Into how many equal parts", 2, 2, 64)])) : null,
-      allowed.includes("merge") ? merges.map((other) => button(`Merge with ${other}…`, () => this.#ask("Merge", `/merge/${this.id}/${other}`, [], ids([this.id, other])))) : null,
-      allowed.includes("rebucket")
-        ? button("Rebucket…", () => this.#ask("Rebucket", `/rebucket/${this.id}`, [field("buckets", "Entry buckets of its successor", (segment.entryBucketSplits?.length ?? 0) + 1, 1, 1024)]))
-        : null,
-    );
-  }
-
-  // Ask what exactly is wanted, show what would be done, and do it once that was seen.
-  #ask(kind, further, fields, segments = String(this.id)) {
-    const output = el("div", { class: "output", role: "status" });
-    const query = () => Object.fromEntries(fields.map(({ input }) => [input.name, input.value]));
-    const send = async (dryRun) => {
-      buttons.forEach((one) => { one.disabled = true; });
-      output.replaceChildren(el("p", { text: dryRun ? "Asking…" : "Under way…" }));
-      try {
-        const path = topicPath(this.topic, this.connection, further, { ...query(), ...(dryRun ? { dryRun: true } : {}) });
-        const answer = await ask(path, { method: "POST" });
-        const said = answer.status === 204 ? "Done." : answer.value?.reason ?? answer.value?.message ?? "Asked for.";
-        output.replaceChildren(el("p", { text: said }), answer.value?.plan ? el("pre", { tabindex: "0", text: JSON.stringify(answer.value.plan, null, 1) }) : "");
-        announce(`${kind} of ${segments}: ${said}`);
-        if (!dryRun) {
-          this.asked();
-        }
-      } catch (error) {
-        output.replaceChildren(el("p", { class: "wrong", text: error.message }));
-      }
-      buttons.forEach((one) => { one.disabled = false; });
+    const { topic, connection, asked, id } = this;
+    const open = (change) => askForChange({ topic, connection, asked, ...change });
+    const button = (text, change) =>
+      el("button", { type: "button", "data-focus": text, text, on: { click: () => open(change) } });
+    const buckets = (segment.entryBucketSplits?.length ?? 0) + 1;
+    const changes = {
+      split: () =>
+        button("Split…", {
+          kind: "Split",
+          segments: [id],
+          further: `/split/${id}`,
+          fields: [{ name: "into", label: "Into how many equal parts", value: 2, least: 2, most: 64 }],
+        }),
+      merge: () =>
+        touching(record, id).map((other) =>
+          button(`Merge with ${other}…`, { kind: "Merge", segments: [id, other], further: `/merge/${id}/${other}` }),
+        ),
+      rebucket: () =>
+        button("Rebucket…", {
+          kind: "Rebucket",
+          segments: [id],
+          further: `/rebucket/${id}`,
+          fields: [{ name: "buckets", label: "Entry buckets of its successor", value: buckets, least: 1, most: 1024 }],
+        }),
     };
-    const buttons = [
-      el("button", { type: "button", text: "Dry run", on: { click: () => send(true) } }),
-      el("button", { type: "submit", class: "main", text: `${kind} now` }),
-    ];
-    const close = el("button", { type: "button", text: "Close", on: { click: () => dialog.close() } });
-    const submit = (event) => {
-      event.preventDefault();
-      void send(false);
-    };
-    const form = el("form", { on: { submit } }, fields.map((one) => one.element), output, el("p", { class: "actions" }, buttons, close));
-    const dialog = el("dialog", { "aria-labelledby": "asked", on: { close: () => dialog.remove() } }, el("h2", { id: "asked", text: `${kind} of segment ${segments}` }), form);
-    document.body.append(dialog);
-    dialog.showModal();
+    const shown = allowed.map((name) => changes[name]());
+    return el("div", { class: "actions" }, shown);
   }
-}
-
-function field(name, label, value, least, most) {
-  const input = el("input", { type: "number", id: `field-${name}`, name, value, min: least, max: most, required: true });
-  return { input, element: el("p", {}, el("label", { for: `field-${name}`, text: label }), input) };
 }

@@ -34,8 +34,15 @@ export function signIn(why, entered) {
     el("p", { id: "how", class: "hint" }, "Made for audience scalable-topics, as by ", el("code", { text: HOW }), "."),
     why ? el("p", { id: "wrong", class: "wrong", text: why }) : null,
     el("p", {}, inTab, " ", el("label", { for: "in-tab", text: "Keep it until this tab is closed" })),
-    el("p", { class: "hint", text: "Otherwise it is forgotten when the page is loaded again. It goes to this gateway alone, in a header." }),
+    el("p", {
+      class: "hint",
+      text: "Otherwise it is forgotten when the page is loaded again. It goes to this gateway alone, in a header.",
+    }),
     el("button", { type: "submit", class: "main", text: "Show the topics" }),
   );
-  return { title: "Sign in", element: el("section", {}, el("h1", { tabindex: "-1", text: "Sign in" }), form), first: token };
+  return {
+    title: "Sign in",
+    element: el("section", {}, el("h1", { tabindex: "-1", text: "Sign in" }), form),
+    first: token,
+  };
 }

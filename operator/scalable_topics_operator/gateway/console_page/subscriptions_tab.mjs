@@ -2,8 +2,7 @@
 
 import { el, fill } from "./dom.mjs";
 import { ids, moment, number } from "./format.mjs";
-
-const COUNTS = new Set(["Backlog of active segments", "Consumers"]);
+import { plainTable } from "./plain_table.mjs";
 
 export class SubscriptionsTab {
   constructor({ resources }) {
@@ -26,7 +25,7 @@ export class SubscriptionsTab {
       return [
         subscriptions.reason ? el("p", { class: "wrong", text: subscriptions.reason }) : null,
         overview(shown),
-        shown.filter((one) => one.assignment).map(assignment),
+        shown.filter((one) => one.assignment).map(readers),
       ];
     });
   }
@@ -39,51 +38,56 @@ export function withClients(declared, stats) {
   const known = new Set(declared.map((one) => one.subscription));
   const others = Object.keys(backlogs)
     .filter((name) => !known.has(name))
-    .map((name) => ({ subscription: name, type: "", phase: "", initialPosition: "", declaredBy: "clients", outOfScope: [] }));
+    .map((name) => ({
+      subscription: name,
+      type: "",
+      phase: "",
+      initialPosition: "",
+      declaredBy: "clients",
+      outOfScope: [],
+    }));
   return [...declared, ...others]
     .map((one) => ({ ...one, msgBacklog: one.msgBacklog ?? backlogOf(one.subscription) }))
     .sort((a, b) => a.subscription.localeCompare(b.subscription));
 }
 
 function overview(shown) {
-  const heads = ["Subscription", "Kind", "Phase", "Backlog of active segments", "Consumers", "Drained segments", "Starts at", "Declared by"];
-  const row = (one) =>
-    el(
-      "tr",
-      {},
-      el("th", { scope: "row", text: one.subscription }),
-      el("td", { text: one.type.toLowerCase() || "–" }),
-      el("td", { text: one.phase || "–" }),
-      el("td", { class: "numeric", text: number(one.msgBacklog) }),
-      el("td", { class: "numeric", text: one.assignment ? String(one.assignment.consumers.length) : "–" }),
-      el("td", { text: one.assignment ? ids(one.assignment.drained) : "–" }),
-      el("td", { text: one.initialPosition || "–" }),
-      el("td", { text: one.declaredBy }),
-    );
-  return table("Subscriptions", heads, shown.map(row), "There are no subscriptions.");
+  const heads = ["Subscription", "Kind", "Phase", ["Backlog of active segments"], ["Consumers"]];
+  const rows = shown.map(({ assignment, ...one }) => ({
+    cells: [
+      one.subscription,
+      one.type.toLowerCase() || "–",
+      one.phase || "–",
+      number(one.msgBacklog),
+      assignment ? assignment.consumers.length : "–",
+      assignment ? ids(assignment.drained) : "–",
+      one.initialPosition || "–",
+      one.declaredBy,
+    ],
+  }));
+  const all = [...heads, "Drained segments", "Starts at", "Declared by"];
+  return plainTable("Subscriptions", all, rows, "There are no subscriptions.");
 }
 
-function assignment({ subscription, assignment: { version, consumers } }) {
-  const row = (one) =>
-    el(
-      "tr",
-      {},
-      el("th", { scope: "row", text: one.name }),
-      el("td", { text: parts(one.segments) }),
-      el("td", { text: [...one.releasing.map(String), ...(one.releasingBuckets.length ? [parts(one.releasingBuckets)] : [])].join(", ") || "–" }),
-      el("td", { text: moment(one.registeredAt) }),
-    );
+function readers({ subscription, assignment: { version, consumers } }) {
   const term = version ? `, assignment ${version.term}.${version.epoch}.${version.counter}` : "";
-  return table(`Consumers of ${subscription}${term}`, ["Consumer", "Reads segments", "Is letting go of", "Registered at"], consumers.map(row), "No consumer is registered.");
+  const rows = consumers.map((one) => ({
+    cells: [
+      one.name,
+      parts(one.segments),
+      parts([...one.releasing.map((segment) => ({ segment, buckets: [] })), ...one.releasingBuckets]),
+      moment(one.registeredAt),
+    ],
+  }));
+  const heads = ["Consumer", "Reads segments", "Is letting go of", "Registered at"];
+  return plainTable(`Consumers of ${subscription}${term}`, heads, rows, "No consumer is registered.");
 }
 
 // Segments, with the entry buckets of those that are shared. Pure.
 export function parts(segments) {
-  return segments.map(({ segment, buckets }) => (buckets.length ? `${segment} (buckets ${ids(buckets)})` : String(segment))).join(", ") || "–";
-}
-
-function table(caption, heads, rows, empty) {
-  const body = rows.length ? rows : el("tr", {}, el("td", { colspan: heads.length, text: empty }));
-  const head = el("tr", {}, heads.map((text) => el("th", { scope: "col", class: COUNTS.has(text) ? "numeric" : null, text })));
-  return el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": caption }, el("table", {}, el("caption", { text: caption }), el("thead", {}, head), el("tbody", {}, body)));
+  return (
+    segments
+      .map(({ segment, buckets }) => (buckets.length ? `${segment} (buckets ${ids(buckets)})` : String(segment)))
+      .join(", ") || "–"
+  );
 }

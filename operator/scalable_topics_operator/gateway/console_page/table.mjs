@@ -10,7 +10,16 @@ import { pageOf, sorted } from "./fleet_rows.mjs";
 // options.order: index of the column it is sorted by at first; -1 for as they come.
 // options.chosen: answers whether a row is the one that is chosen, if one can be.
 export class PagedTable {
-  constructor({ caption, columns, idOf, size = 50, order = -1, descending = false, chosen = null, empty = "There is nothing." }) {
+  constructor({
+    caption,
+    columns,
+    idOf,
+    size = 50,
+    order = -1,
+    descending = false,
+    chosen = null,
+    empty = "There is nothing.",
+  }) {
     Object.assign(this, { columns, idOf, size, order, descending, chosen, empty });
     this.page = 0;
     this.rows = [];
@@ -18,7 +27,13 @@ export class PagedTable {
     this.caption = caption;
     this.heads = columns.map((column, index) => this.#head(column, index));
     this.body = el("tbody");
-    this.table = el("table", {}, el("caption", { text: caption }), el("thead", {}, el("tr", {}, this.heads)), this.body);
+    this.table = el(
+      "table",
+      {},
+      el("caption", { text: caption }),
+      el("thead", {}, el("tr", {}, this.heads)),
+      this.body,
+    );
     this.where = el("span", {});
     this.back = el("button", { type: "button", text: "Previous", on: { click: () => this.#turn(-1) } });
     this.forth = el("button", { type: "button", text: "Next", on: { click: () => this.#turn(1) } });
@@ -92,7 +107,11 @@ export class PagedTable {
       this.page = 0;
       this.draw();
     };
-    return el("th", attributes, el("button", { type: "button", class: "sort", text: column.label, on: { click: sort } }));
+    return el(
+      "th",
+      attributes,
+      el("button", { type: "button", class: "sort", text: column.label, on: { click: sort } }),
+    );
   }
 
   #row(row) {
@@ -107,7 +126,11 @@ export class PagedTable {
     const cells = this.columns.map((column, index) => {
       const content = column.cell ? column.cell(row) : texts[index];
       const name = index === 0 ? "th" : "td";
-      return el(name, { class: column.numeric ? "numeric" : column.wrap ? "wrap" : null, scope: index === 0 ? "row" : null }, content);
+      return el(
+        name,
+        { class: column.numeric ? "numeric" : column.wrap ? "wrap" : null, scope: index === 0 ? "row" : null },
+        content,
+      );
     });
     return { signature, element: el("tr", { class: chosen ? "chosen" : null }, cells) };
   }

@@ -37,7 +37,15 @@ export function topicPage({ topic, connection, tab, signal, failed, changes, tol
   const glance = el("div", { class: "glance" });
   const panels = new Map();
   const tabs = TABS.map(([key, label]) =>
-    el("button", { type: "button", role: "tab", id: `tab-${key}`, "aria-controls": "panel", "data-key": key, text: label, on: { click: () => show(key) } }),
+    el("button", {
+      type: "button",
+      role: "tab",
+      id: `tab-${key}`,
+      "aria-controls": "panel",
+      "data-key": key,
+      text: label,
+      on: { click: () => show(key) },
+    }),
   );
   const panel = el("div", { role: "tabpanel", id: "panel", tabindex: "0" });
   let shown = "";
@@ -73,7 +81,10 @@ export function topicPage({ topic, connection, tab, signal, failed, changes, tol
 
   async function refresh() {
     const wanted = new Set([...GLANCE, ...panels.get(shown).needs]);
-    await Promise.all([...[...wanted].map((one) => resources[one].refresh(signal)), panels.get(shown).refresh?.(signal)]);
+    await Promise.all([
+      ...[...wanted].map((one) => resources[one].refresh(signal)),
+      panels.get(shown).refresh?.(signal),
+    ]);
     if (!signal.aborted) {
       draw();
     }
@@ -131,7 +142,12 @@ function seen({ status, stats, record }) {
       ["In", `${number(told.msgRateIn)} messages/s, ${bytes(told.byteRateIn)}/s`],
       ["Out", `${number(told.msgRateOut)} messages/s, ${bytes(told.byteRateOut)}/s`],
       ["Largest backlog", number(scaling?.maxBacklog)],
-      ["Load sampled", scaling?.loadAgeSeconds === undefined || scaling.loadAgeSeconds === null ? "–" : `${lasting(scaling.loadAgeSeconds)} ago`],
+      [
+        "Load sampled",
+        scaling?.loadAgeSeconds === undefined || scaling.loadAgeSeconds === null
+          ? "–"
+          : `${lasting(scaling.loadAgeSeconds)} ago`,
+      ],
       ["Object", `${status.value.namespace}/${status.value.name}`],
       ["Connection", status.value.connection],
       ["Backend", status.value.backend || "–"],
