@@ -149,7 +149,8 @@ async def test_what_the_caller_may_not_see_says_which_right_is_lacking() -> None
         world.kubernetes.denied = {("list", "scalabletopics"), ("list", "scalabletopicsubscriptions")}
         await tab.open(_address(world), ALICE)
         await expect(tab.page.get_by_role("alert")).to_contain_text("lacks the right to list scalabletopics")
-        await tab.page.goto(f"http://{_address(world)}/console/{ORDERS_PLACE}")
+        await tab.page.get_by_label("A topic by its name").fill("acme/shop/orders")
+        await tab.page.get_by_role("button", name="Open").click()
         await tab.page.get_by_role("tab", name="Subscriptions").click()
         await expect(tab.page.get_by_role("tabpanel")).to_contain_text("right to list scalabletopicsubscriptions")
 

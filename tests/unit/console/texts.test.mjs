@@ -160,7 +160,8 @@ test("places and paths carry any name there and back", () => {
   assert.deepEqual(placeOf("#/"), { page: "fleet" });
   assert.deepEqual(placeOf("#/topic/%E0%A4/b/c"), { page: "fleet" });
   assert.deepEqual(partsOf("topic://acme/shop/a/b"), ["acme", "shop", "a/b"]);
-  assert.equal(partsOf("orders"), null);
+  assert.deepEqual(partsOf(" acme/shop/orders "), ["acme", "shop", "orders"]);
+  assert.deepEqual(["orders", "acme/shop", "persistent://acme/shop/orders"].map(partsOf), [null, null, null]);
   assert.equal(
     topicPath(topic, "shop/pulsar", "/stats"),
     "admin/v2/scalable/acme/shop/a%2Fb%20%3F%23%25%C3%BC/stats?connection=shop%2Fpulsar",

@@ -86,6 +86,31 @@ class Fleet {
   }
 }
 
+// The way to a topic for those who may not list any.
+function byName() {
+  const input = el("input", {
+    id: "by-name",
+    autocomplete: "off",
+    placeholder: "tenant/namespace/topic",
+    required: true,
+  });
+  const submit = (event) => {
+    event.preventDefault();
+    const parts = partsOf(input.value);
+    input.setCustomValidity(parts ? "" : "A topic is named tenant/namespace/topic.");
+    if (input.reportValidity()) {
+      location.hash = fragmentOf(parts, "");
+    }
+  };
+  const open = el("button", { type: "submit", text: "Open" });
+  input.addEventListener("input", () => input.setCustomValidity(""));
+  return el(
+    "form",
+    { class: "filters", on: { submit } },
+    el("p", {}, el("label", { for: "by-name", text: "A topic by its name" }), el("span", {}, input, " ", open)),
+  );
+}
+
 // Filters are kept while the reader looks at topics and comes back.
 const filter = { text: "", state: "", namespace: "", backend: "", connection: "" };
 
@@ -158,6 +183,7 @@ export function fleetPage({ signal, failed }) {
     Object.values(choices).map((one) => one.element),
   );
 
+  const finding = el("div", { class: "filters" }, filters, byName());
   const refresh = async () => {
     await fleet.refresh(signal);
     if (fleet.version !== version) {
@@ -169,6 +195,6 @@ export function fleetPage({ signal, failed }) {
   void poll(refresh, EVERY_SECONDS, signal, failed);
   return {
     title: "Topics",
-    element: el("section", {}, el("h1", { tabindex: "-1", text: "Topics" }), filters, count, table.element),
+    element: el("section", {}, el("h1", { tabindex: "-1", text: "Topics" }), finding, count, table.element),
   };
 }

@@ -32,9 +32,10 @@ export function fragmentOf(topic, connection, tab = "ring") {
   return `#/topic/${topic.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
-// Tenant, namespace and name of topic://tenant/namespace/name; null for what is no such name.
+// Tenant, namespace and name of topic://tenant/namespace/name, or without what is before the tenant; null for what is
+// no such name.
 export function partsOf(name) {
-  const found = /^topic:\/\/([^/]+)\/([^/]+)\/(.+)$/.exec(name);
+  const found = /^(?:topic:\/\/)?([^/:]+)\/([^/]+)\/(.+)$/.exec(name.trim());
   return found ? found.slice(1) : null;
 }
 
