@@ -12,8 +12,9 @@ from playwright.async_api import Page, async_playwright, expect
 
 from dev import prerequisites
 
-# Nothing is looked for on the network but the gateway.
+# Nothing is looked for on the network but the gateway, by whatever name it is called.
 _FLAGS = (
+    "--host-resolver-rules=MAP * 127.0.0.1",
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",

@@ -53,6 +53,16 @@ async def test_a_token_stays_in_memory_and_is_in_no_address() -> None:
         assert {url.split("/")[2] for url in tab.requests} == {_address(world)}, "nobody else was asked for anything"
 
 
+async def test_who_would_send_a_token_over_an_open_network_is_warned() -> None:
+    async with console_fleet() as world, browser_tab() as tab:
+        await tab.page.goto(f"http://{_address(world)}/console/")
+        await expect(tab.page.get_by_label("Kubernetes token")).to_be_visible()
+        await expect(tab.page.get_by_text("not loaded by TLS")).to_have_count(0)
+        port = _address(world).rpartition(":")[2]
+        await tab.page.goto(f"http://gateway.example:{port}/console/")
+        await expect(tab.page.get_by_text("not loaded by TLS")).to_be_visible()
+
+
 async def test_a_token_may_stay_in_its_tab_until_it_is_forgotten() -> None:
     async with console_fleet() as world, browser_tab() as tab:
         page = tab.page

@@ -5,6 +5,9 @@ import { keepToken } from "./token.mjs";
 
 const HOW = "kubectl create token NAME --namespace NAMESPACE --audience scalable-topics";
 
+const OPEN =
+  "This page was not loaded by TLS: whoever is on the way to the gateway can read the token, and act in your name.";
+
 // Ask for a token.
 //
 // why: what was wrong with the last one, if anything.
@@ -32,6 +35,8 @@ export function signIn(why, entered) {
     el("label", { for: "token", text: "Kubernetes token" }),
     token,
     el("p", { id: "how", class: "hint" }, "Made for audience scalable-topics, as by ", el("code", { text: HOW }), "."),
+    // So are pages of this machine's own ports, which nobody else reads.
+    isSecureContext ? null : el("p", { class: "wrong", text: OPEN }),
     why ? el("p", { id: "wrong", class: "wrong", text: why }) : null,
     el("p", {}, inTab, " ", el("label", { for: "in-tab", text: "Keep it until this tab is closed" })),
     el("p", {
