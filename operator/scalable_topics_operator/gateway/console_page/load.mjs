@@ -11,9 +11,9 @@ const METRICS = [
 ];
 const STEPS = [0.05, 0.25, 0.5, 0.75, 1];
 
-export const UNKNOWN = "unknown";
-export const SEALED = "sealed";
-export const DRAINING = "draining";
+const UNKNOWN = "unknown";
+const SEALED = "sealed";
+const DRAINING = "draining";
 
 // The levels in order, with what each means: for the legend.
 export const LEVELS = [
@@ -46,7 +46,7 @@ export function levelOf(share) {
 }
 
 // Names of the ordered subscriptions that a sealed segment still waits for.
-export function readersOf(segmentId, subscriptions) {
+function readersOf(segmentId, subscriptions) {
   return (subscriptions ?? [])
     .filter(
       (one) =>

@@ -86,7 +86,8 @@ export class RingTab {
       return;
     }
     const coloured = `${record.version} ${stats.version} ${subscriptions.version}`;
-    if (coloured !== this.coloured) {
+    const recoloured = coloured !== this.coloured;
+    if (recoloured) {
       this.coloured = coloured;
       this.loads = loadsOf(record.value, stats.value, subscriptions.value);
       this.table.update(Object.values(record.value.segments));
@@ -98,7 +99,7 @@ export class RingTab {
     if (anew || drawn !== this.drawn || this.options.axis === "time") {
       this.drawn = drawn;
       this.picture.draw(record.value, this.loads, this.options);
-    } else {
+    } else if (recoloured) {
       this.picture.recolour(this.loads);
     }
     this.panel.draw(record.value, this.loads, rights.value?.may ?? []);

@@ -3,7 +3,7 @@
 import { Resource } from "./api.mjs";
 import { CHANGES, askForChange } from "./change_dialog.mjs";
 import { el, fill, terms } from "./dom.mjs";
-import { ago, bytes, ids, moment, number, range } from "./format.mjs";
+import { ago, bytes, moment, number, range } from "./format.mjs";
 import { inWords } from "./load.mjs";
 import { segmentPath } from "./places.mjs";
 import { plainTable } from "./plain_table.mjs";
