@@ -265,6 +265,10 @@ show-recorded-load: $(ENVIRONMENT) ## An hour of load, recorded by a pipeline, a
 show-missing-brokers: $(ENVIRONMENT) ## A broker dead, back again, and both silent, while segments are due to be merged
 	$(LONG) tests/long/test_missing_brokers.py
 
+.PHONY: show-console
+show-console: $(ENVIRONMENT) ## Pictures of the console during a ramp, of 1,000 topics and of 500 segments, and what axe says
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_console_pictures.py
+
 .PHONY: show-control-plane-down
 show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without operator and API server
 	$(LONG) tests/long/test_control_plane_down.py

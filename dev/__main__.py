@@ -99,6 +99,7 @@ def build(arguments: argparse.Namespace) -> int:
     print(f"promtool: {promtool()}")
     print(f"judges of GitOps tools: {gitops()}")
     print(f"kinds of others that the chart uses: {chart_tools.foreign_kinds()}")
+    print(f"browser and node for tests of the console: {prerequisites.chromium()} {prerequisites.node()}")
     if arguments.node or arguments.spark:
         print(f"container runtime: {prerequisites.node_tools().containerd}")
         made = NodeArtifacts.made(spark=arguments.spark)

@@ -37,6 +37,7 @@ IMAGE_PACKAGES = {"podman": "podman", "mmdebstrap": "mmdebstrap"}
 NETWORK_PLUGIN_PACKAGE = "containernetworking-plugins"
 # From 1.21 on `go` fetches by itself the toolchain that go.mod names.
 OLDEST_GO = (1, 21)
+OLDEST_NODE = 18
 APT_TIMEOUT_SECONDS = 900
 
 Found = TypeVar("Found")
@@ -113,6 +114,19 @@ def openssl() -> Path:
 def faketime() -> Path:
     """Return the `faketime` command."""
     return _require(lambda: on_path("faketime"), "faketime", "to start a broker whose clock is wrong", "faketime")
+
+
+def chromium() -> Path:
+    """Return a Chromium, or Chrome, for tests of what people see."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return _require(
+        lambda: next(filter(None, map(on_path, names)), None), "Chromium", "to test the gateway's console", "chromium"
+    )
+
+
+def node() -> Path:
+    """Return a `node` command that has a test runner: 18 or newer."""
+    return _require(_find_node, f"node {OLDEST_NODE} or newer", "to test the console's modules", "nodejs")
 
 
 def ip() -> Path:
@@ -223,6 +237,12 @@ def _find_go() -> Path | None:
     if version is None or (int(version[1]), int(version[2])) < OLDEST_GO:
         return None
     return program
+
+
+def _find_node() -> Path | None:
+    program = on_path("node")
+    version = re.match(r"v(\d+)\.", _output([str(program), "--version"])) if program else None
+    return program if version is not None and int(version[1]) >= OLDEST_NODE else None
 
 
 def _find_java() -> Java | None:

@@ -249,6 +249,7 @@ class OperatorProcess:
             views=self.views,
             load=OwnLoads(loads),
             writes=self._settings.gateway_writes,
+            console=self._settings.console,
             migration_enabled=self._settings.operations.migration_enabled,
             namespaces=self._settings.namespaces,
         )

@@ -46,6 +46,7 @@ class OperatorSettings:
         gateway_tls_cert: PEM file of its certificate; empty for plain HTTP.
         gateway_tls_key: PEM file of the certificate's key.
         gateway_writes: whether callers of the admin REST may write, as themselves.
+        console: whether the gateway serves a page for people.
         sessions: how long ordered consumers are waited for.
         gateway_sessions: WebSocket sessions that one replica serves at most.
         gateway_sessions_per_caller: of them, those of one caller.
@@ -75,6 +76,7 @@ class OperatorSettings:
     gateway_tls_cert: str = ""
     gateway_tls_key: str = ""
     gateway_writes: bool = True
+    console: bool = True
     sessions: SessionTimes = field(default_factory=SessionTimes)
     gateway_sessions: int = 20_000
     gateway_sessions_per_caller: int = 1_000
@@ -203,6 +205,7 @@ FLAGS = (
         _switch,
         "whether callers of the admin REST may write; the operator impersonates them at the API server",
     ),
+    Flag("console", "true", _switch, "whether the gateway serves a page for people, at /console/"),
     Flag(
         "consumer-session-grace-seconds",
         "60",
@@ -284,6 +287,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os
         gateway_tls_cert=options.gateway_tls_cert,
         gateway_tls_key=options.gateway_tls_key,
         gateway_writes=options.gateway_writes,
+        console=options.console,
         sessions=SessionTimes(options.consumer_session_grace_seconds, options.handover_seconds),
         gateway_sessions=options.gateway_sessions,
         gateway_sessions_per_caller=options.gateway_sessions_per_caller,

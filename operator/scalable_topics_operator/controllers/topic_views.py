@@ -61,7 +61,11 @@ class LeaderViews:
                 "epoch": subject.layout.epoch,
                 "segments": {
                     str(segment.segment_id): _segment(
-                        segment, names[segment.segment_id].topic, records.get(segment.segment_id), age_seconds
+                        segment,
+                        names[segment.segment_id].topic,
+                        records.get(segment.segment_id),
+                        scale.load.backlogs.get(segment.segment_id),
+                        age_seconds,
                     )
                     for segment in subject.layout.active
                 },
@@ -143,13 +147,20 @@ def _engine(subject: Subject) -> str:
     return engine_of(subject.spec, subject.backend).value
 
 
-def _segment(segment: Segment, name: str, record: SegmentLoad | None, age_seconds: float | None) -> dict[str, Any]:
+def _segment(
+    segment: Segment,
+    name: str,
+    record: SegmentLoad | None,
+    backlog: Mapping[str, int] | None,
+    age_seconds: float | None,
+) -> dict[str, Any]:
     return {
         "name": name,
         "state": segment.state.value,
         "hashRange": segment.hash_range.descriptor,
         "createdAt": _time(segment.created_at_ms),
         "load": None if record is None else {**_rates(record.rates), "ageSeconds": age_seconds},
+        "backlog": None if backlog is None else dict(sorted(backlog.items())),
         "entryBuckets": segment.buckets,
     }
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from aiohttp import web
 
+from scalable_topics_operator.gateway.etags import unless_known
 from scalable_topics_operator.gateway.refusal import Refusal, error_response
 from scalable_topics_operator.gateway.rest_call import BODY_BYTES
 from scalable_topics_operator.telemetry.metrics import Metrics
@@ -45,7 +46,7 @@ def make_app(routes: Iterable[web.AbstractRouteDef], metrics: Metrics) -> web.Ap
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
     """The handler's response; every error becomes one in Pulsar's style."""
     try:
-        return await handler(request)
+        return unless_known(request, await handler(request))
     except Refusal as refusal:
         return error_response(refusal.status, refusal.reason, manifest=refusal.manifest, again=refusal.again)
     except web.HTTPRequestEntityTooLarge:

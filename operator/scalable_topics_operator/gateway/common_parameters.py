@@ -5,7 +5,8 @@ from __future__ import annotations
 from scalable_topics_operator.api.common import MOST_WHOLE
 from scalable_topics_operator.gateway.parameters import PATH, QUERY, switch, text, whole
 
-NAMESPACE_PATH = "/admin/v2/scalable/{tenant}/{namespace}"
+FLEET_PATH = "/admin/v2/scalable"
+NAMESPACE_PATH = f"{FLEET_PATH}/{{tenant}}/{{namespace}}"
 TOPIC_PATH = f"{NAMESPACE_PATH}/{{topic}}"
 SUBSCRIPTION_PATH = f"{TOPIC_PATH}/subscriptions/{{subscription}}"
 SEGMENT_PATH = "/admin/v2/segments/{tenant}/{namespace}/{topic}/{descriptor}"

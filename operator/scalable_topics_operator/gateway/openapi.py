@@ -24,6 +24,7 @@ _TAGS: Mapping[Tag, str] = {
     Tag.SEGMENTS: "Single segments",
     Tag.OTHER: "What is about no topic",
 }
+_UNCHANGED = "as it was when its `ETag` was the one in `If-None-Match`"
 _BAD_INPUT = "bad input: the reason says what, where, and what to do"
 _UNKNOWN = "no token, one that is not valid, or one for another audience"
 _NO_RIGHT = "a right is lacking; the reason names it"
@@ -53,6 +54,8 @@ def answers_of(route: Route) -> dict[int, str]:
     answers: dict[int, str] = {}
     if route.answer is not None:
         answers[200] = route.answer.meaning
+        if route.method == "GET":
+            answers[304] = _UNCHANGED
     answers[400] = _BAD_INPUT
     if route.who is not Who.ANYBODY:
         answers[401] = _UNKNOWN
@@ -108,6 +111,7 @@ def openapi_text(version: str) -> str:
 
 
 _COMMON = {
+    304: f"to `GET`: {_UNCHANGED}",
     400: _BAD_INPUT,
     401: _UNKNOWN,
     403: _NO_RIGHT,
@@ -177,7 +181,7 @@ def _operation(route: Route) -> dict[str, Any]:
         operation["requestBody"] = {
             "description": route.body.meaning,
             "required": route.body.required,
-            "content": _json(route.body.schema),
+            "content": _content(route.body),
         }
     return operation
 
@@ -198,12 +202,16 @@ def _parameter(parameter: Parameter[Any]) -> dict[str, Any]:
 def _response(route: Route, status: int, meaning: str) -> dict[str, Any]:
     response: dict[str, Any] = {"description": meaning}
     if status == 200 and isinstance(route.answer, Payload):
-        response["content"] = _json(route.answer.schema)
+        response["content"] = _content(route.answer)
     elif status == 202:
         response["content"] = _json({"$ref": "#/components/schemas/Accepted"})
     elif status >= 400:
         response["content"] = _json({"$ref": "#/components/schemas/Refusal"})
     return response
+
+
+def _content(payload: Payload) -> dict[str, Any]:
+    return {payload.media: {"schema": payload.schema}}
 
 
 def _json(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from scalable_topics_operator.controllers.policy_book import PolicyBook
 from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
 from scalable_topics_operator.gateway.acting import CallerWrites
 from scalable_topics_operator.gateway.brokers import Brokers
+from scalable_topics_operator.gateway.console_handlers import ConsoleHandlers
 from scalable_topics_operator.gateway.declaring import TopicDeclarations
+from scalable_topics_operator.gateway.glance_handlers import GlanceHandlers
 from scalable_topics_operator.gateway.looks import SegmentLooks
 from scalable_topics_operator.gateway.mappings import Mappings
 from scalable_topics_operator.gateway.migration_handlers import MigrationHandlers
@@ -46,6 +48,7 @@ class RestSources:
         views: what this replica can tell of the topics it leads; None while there is nothing that could.
         load: what this replica has sampled; None while it samples nothing.
         writes: whether callers may write.
+        console: whether there is a console.
         migration_enabled: whether ordinary topics are migrated.
         namespaces: Kubernetes namespaces that this operator watches; empty for all.
         wait_seconds: how long callers wait for what they have asked for.
@@ -60,6 +63,7 @@ class RestSources:
     views: TopicViews | None = None
     load: LoadSource | None = None
     writes: bool = True
+    console: bool = True
     migration_enabled: bool = True
     namespaces: Collection[str] = ()
     wait_seconds: float = WAIT_SECONDS
@@ -91,6 +95,8 @@ def rest_routes(sources: RestSources, parts: GatewayParts) -> Iterable[web.Route
         *migrations.bound(),
         *policies.bound(),
         *SegmentHandlers(admission, looks).bound(),
+        *GlanceHandlers(admission, cache, writes=sources.writes).bound(),
     )
     yield from serve(bound, admission)
     yield from OtherHandlers(sources.peer_token, sources.load).routes()
+    yield from ConsoleHandlers(enabled=sources.console).routes()

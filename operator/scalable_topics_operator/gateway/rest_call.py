@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +35,8 @@ from scalable_topics_operator.gateway.topic_directory import TopicDirectory
 BODY_BYTES = 256 * 1024
 """Larger bodies are refused: 64 properties of 1,024 characters fit, however they are written."""
 
-_NAMED_VERBS = frozenset({"get", "delete", "produce"})
+NAMED_VERBS = frozenset({"get", "delete", "produce"})
+"""Verbs that are asked for on one object by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +158,20 @@ class RestAdmission:
         """Ask for one right in a namespace. Raises Refusal: 403, 503."""
         await self._access.require(call.authorization, right.verb, ObjectKey(right.resource.plural, namespace, name))
 
-    async def allows(self, call: Call, right: Right, namespace: str) -> bool:
-        """Whether a caller has a right in a namespace. Raises Refusal: 503."""
+    async def allows(self, call: Call, right: Right, namespace: str, name: str = "") -> bool:
+        """Whether a caller has a right in a namespace, or in all of them if it is empty. Raises Refusal: 503."""
         return await self._access.allows(
-            call.authorization, right.verb, ObjectKey(right.resource.plural, namespace, "")
+            call.authorization, right.verb, ObjectKey(right.resource.plural, namespace, name)
         )
+
+    async def shown_namespaces(self, call: Call, right: Right, namespaces: Iterable[str]) -> set[str]:
+        """Those in which the caller has a right. Raises Refusal: 403 if there are some, and none of these; 503."""
+        ordered = sorted(namespaces)
+        answers = await asyncio.gather(*(self.allows(call, right, one) for one in ordered))
+        shown = {one for one, allowed in zip(ordered, answers, strict=True) if allowed}
+        if ordered and not shown:
+            await self.require(call, right, ordered[0])
+        return shown
 
 
 def serve(bound: Iterable[Bound], admission: RestAdmission) -> Iterable[web.RouteDef]:
@@ -186,7 +197,7 @@ def _served(
 
 def _object_name(call: Call, right: Right, topic: ObjectKey) -> str:
     """Of the object that a right is needed on; empty where it is not known before it is made, or is one of many."""
-    if right.verb not in _NAMED_VERBS:
+    if right.verb not in NAMED_VERBS:
         return ""
     if right.resource == TOPICS:
         return topic.name

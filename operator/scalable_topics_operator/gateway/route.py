@@ -53,17 +53,19 @@ class Right:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A JSON text.
+    """A text, of JSON if nothing else is said.
 
     Args:
         meaning: what it is.
         schema: of it, as JSON Schema.
         required: whether a request must have it.
+        media: its media type, or a range of them.
     """
 
     meaning: str
     schema: Mapping[str, Any]
     required: bool = True
+    media: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True)

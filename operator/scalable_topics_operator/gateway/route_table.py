@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from scalable_topics_operator.gateway.console_routes import CONSOLE_ROUTES
+from scalable_topics_operator.gateway.glance_routes import GLANCE_ROUTES
 from scalable_topics_operator.gateway.operation_routes import OPERATION_ROUTES
 from scalable_topics_operator.gateway.other_routes import OTHER_ROUTES
 from scalable_topics_operator.gateway.policy_routes import POLICY_ROUTES
@@ -13,11 +15,13 @@ from scalable_topics_operator.gateway.topic_routes import TOPIC_ROUTES
 
 ROUTES: tuple[Route, ...] = (
     *TOPIC_ROUTES,
+    *GLANCE_ROUTES,
     *SUBSCRIPTION_ROUTES,
     *OPERATION_ROUTES,
     *POLICY_ROUTES,
     *SEGMENT_ROUTES,
     *SESSION_ROUTES,
     *OTHER_ROUTES,
+    *CONSOLE_ROUTES,
 )
 """All of them, in the order people see them."""

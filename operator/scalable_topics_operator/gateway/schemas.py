@@ -135,6 +135,55 @@ SEGMENT_SUBSCRIPTION: Schema = fields(
     {"backlog": WHOLE, "markDelete": TEXT, "consumers": WHOLE, "counts": {"type": "boolean"}}
 )
 ENGINE: Schema = {"type": "string", "enum": ["Operator", "Broker"]}
+FLEET: Schema = fields(
+    {
+        "topics": listed(
+            fields(
+                {
+                    "namespace": TEXT,
+                    "name": TEXT,
+                    "topic": TEXT,
+                    "connection": TEXT,
+                    "backend": TEXT,
+                    "createdAt": TEXT,
+                    "epoch": WHOLE,
+                    "activeSegments": WHOLE,
+                    "sealedSegments": WHOLE,
+                    "subscriptions": WHOLE,
+                    "operation": TEXT,
+                    "lastAction": TEXT,
+                    "conditions": {"type": "object", "additionalProperties": TEXT},
+                    "reason": TEXT,
+                    "message": TEXT,
+                    "reports": WHOLE,
+                    "paused": {"type": "boolean"},
+                    "deleting": {"type": "boolean"},
+                }
+            )
+        ),
+        "next": _nullable(TEXT),
+    }
+)
+TOPIC_STATUS: Schema = fields(
+    {
+        "namespace": TEXT,
+        "name": TEXT,
+        "topic": TEXT,
+        "connection": TEXT,
+        "backend": TEXT,
+        "createdAt": TEXT,
+        "paused": {"type": "boolean"},
+        "deleting": {"type": "boolean"},
+        "desiredSegments": _nullable(WHOLE),
+        "conditions": listed({"type": "object"}),
+        "operation": _nullable({"type": "object"}),
+        "actions": listed({"type": "object"}),
+        "reports": listed({"type": "object"}),
+        "pruning": listed({"type": "object"}),
+        "pruned": listed({"type": "object"}),
+    }
+)
+TOPIC_RIGHTS: Schema = fields({"user": TEXT, "may": listed(TEXT)})
 STATS: Schema = fields({"topic": TEXT, "layout": {"type": "object"}, "subscriptions": {"type": "object"}})
 EXPLANATION: Schema = fields(
     {"topic": TEXT, "decision": {"type": "object"}, "findings": listed({"type": "object"})}, {"engine": ENGINE}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from aiohttp import web
@@ -24,7 +23,6 @@ from scalable_topics_operator.gateway.ordinary_topics import OrdinaryTopics
 from scalable_topics_operator.gateway.policy_handlers import PolicyHandlers
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.rest_call import Bound, Call, RestAdmission, Subject
-from scalable_topics_operator.gateway.route import Right
 from scalable_topics_operator.gateway.topic_directory import Unfound
 from scalable_topics_operator.gateway.waiting import ObjectWaits
 from scalable_topics_operator.operations.legacy_survey import LegacySurvey
@@ -84,7 +82,7 @@ class TopicHandlers:
         connection, (right,) = call.values.get(CONNECTION), call.route.rights
         found = self._cache.find(BY_PULSAR_NAMESPACE, call.pulsar_namespace)
         mapped = {mapping.namespace for mapping in self._mappings.all_of(call.pulsar_namespace, connection)}
-        shown = await self._shown_namespaces(call, right, mapped | {key.namespace for key, _ in found})
+        shown = await self._admission.shown_namespaces(call, right, mapped | {key.namespace for key, _ in found})
         names = {
             str(TopicName.parse(body["spec"]["topic"]))
             for key, body in found
@@ -94,15 +92,6 @@ class TopicHandlers:
             and wanted.items() <= (body["spec"].get("properties") or {}).items()
         }
         return web.json_response(sorted(names))
-
-    async def _shown_namespaces(self, call: Call, right: Right, namespaces: set[str]) -> set[str]:
-        """Those whose topics the caller may see. Raises Refusal: 403 if there are some, and none of these."""
-        ordered = sorted(namespaces)
-        answers = await asyncio.gather(*(self._admission.allows(call, right, one) for one in ordered))
-        shown = {one for one, allowed in zip(ordered, answers, strict=True) if allowed}
-        if ordered and not shown:
-            await self._admission.require(call, right, ordered[0])
-        return shown
 
     async def _create(self, call: Call) -> web.StreamResponse:
         topic, (right,) = call.topic, call.route.rights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -43,7 +44,7 @@ class TopicLoad:
     """
 
     records: Mapping[int, SegmentLoad] = field(default_factory=dict)
-    backlog: Mapping[str, int] = field(default_factory=dict)
+    backlogs: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     sampled_at_ms: int | None = None
     _problem: str = "nothing has been sampled yet"
     _thresholds: Rates | None = None
@@ -70,14 +71,13 @@ class TopicLoad:
         goes_on = self._thresholds == config.merge and 0 < sample.at_ms - before_ms <= most_gap_seconds * SECONDS_MS
         known = self.records if goes_on else {}
         records: dict[int, SegmentLoad] = {}
-        backlog: dict[str, int] = {}
+        backlogs: dict[int, Mapping[str, int]] = {}
         lost = []
         for segment_id, segment in segments.items():
             found = sample.segments.get(segment.topic)
             if found is not None:
                 rates = found.rates
-                for subscription, messages in found.backlog.items():
-                    backlog[subscription] = backlog.get(subscription, 0) + messages
+                backlogs[segment_id] = found.backlog
             elif sample.missing:
                 lost.append(segment_id)
                 continue
@@ -90,10 +90,18 @@ class TopicLoad:
                 # Who made the sample has watched it for longer than this process, perhaps, and by the same thresholds.
                 record = replace(record, last_hot_at_ms=found.cold[0])
             records[segment_id] = record
-        self.records, self.backlog, self.sampled_at_ms = records, backlog, sample.at_ms
+        self.records, self.backlogs, self.sampled_at_ms = records, backlogs, sample.at_ms
         self._thresholds = config.merge
         brokers = ", ".join(sorted(sample.missing))
         self._problem = f"broker {brokers} did not answer and may have segment {lost[0]}" if lost else ""
+
+    @property
+    def backlog(self) -> dict[str, int]:
+        """Messages not yet acknowledged in the active segments that are known, by subscription."""
+        total: Counter[str] = Counter()
+        for backlog in self.backlogs.values():
+            total.update(backlog)
+        return dict(total)
 
     @property
     def total(self) -> Rates:

@@ -19,7 +19,17 @@ _OWN = {"close", "wait"}
 _CURSOR = "/admin/v2/segments/{tenant}/{namespace}/{topic}/{descriptor}/subscription/{subscription}"
 # Writes to single cursors are in no admin client of the specifications, and are refused whoever asks.
 _NOT_SERVED = {("PUT", _CURSOR), ("DELETE", _CURSOR), ("POST", f"{_CURSOR}/seek"), ("POST", f"{_CURSOR}/skip-all")}
-_OTHERS = {("GET", "/openapi.json"), ("GET", "/internal/load/{namespace}/{connection}")}
+# What people see: the console and what it asks for.
+_OTHERS = {
+    ("GET", "/openapi.json"),
+    ("GET", "/internal/load/{namespace}/{connection}"),
+    ("GET", "/console"),
+    ("GET", "/console/"),
+    ("GET", "/console/{file}"),
+    ("GET", "/admin/v2/scalable"),
+    ("GET", "/admin/v2/scalable/{tenant}/{namespace}/{topic}/status"),
+    ("GET", "/admin/v2/scalable/{tenant}/{namespace}/{topic}/rights"),
+}
 
 
 def _sessions() -> set[tuple[str, str]]:

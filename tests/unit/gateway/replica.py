@@ -112,6 +112,7 @@ async def replica(
     limits: SessionLimits = _LIMITS,
     cache: ObjectCache | None = None,
     writes: bool = True,
+    console: bool = True,
     migration_enabled: bool = True,
     wait_seconds: float = 1.0,
 ) -> AsyncIterator[Replica]:
@@ -133,6 +134,7 @@ async def replica(
         views=None if without else known,
         load=None if without else known,
         writes=writes,
+        console=console,
         migration_enabled=migration_enabled,
         wait_seconds=wait_seconds,
     )

@@ -50,6 +50,7 @@ _SAMPLES = {
     "segmentId1": "0",
     "segmentId2": "1",
     "connection": "pulsar",
+    "file": "main.mjs",
 }
 
 
@@ -117,16 +118,17 @@ class RestWorld:
         token: str | None = ALICE,
         body: Any = None,
         data: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
         at: Replica | None = None,
     ) -> Answer:
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        sent = {**(headers or {}), **({} if token is None else {"Authorization": f"Bearer {token}"})}
         url = f"http://{(at or self.replica).gateway.address}{path}"
         async with (
             aiohttp.ClientSession() as session,
-            session.request(method, url, headers=headers, json=body, data=data) as response,
+            session.request(method, url, headers=sent, json=body, data=data) as response,
         ):
             text = await response.read()
-            found = await response.json() if text else None
+            found = await response.json() if response.content_type == "application/json" and text else None
             return Answer(response.status, found, response.headers)
 
     @property
@@ -186,7 +188,12 @@ def sample_body(route: Route) -> Any:
 
 @asynccontextmanager
 async def rest_world(
-    *, mapped: bool = True, writes: bool = True, migration_enabled: bool = True, wait_seconds: float = 0.3
+    *,
+    mapped: bool = True,
+    writes: bool = True,
+    console: bool = True,
+    migration_enabled: bool = True,
+    wait_seconds: float = 0.3,
 ) -> AsyncIterator[RestWorld]:
     """Start one with topic `orders` of two segments, which this replica leads."""
     cache = make_cache()
@@ -207,6 +214,7 @@ async def rest_world(
             cache=cache,
             clusters=clusters,
             writes=writes,
+            console=console,
             migration_enabled=migration_enabled,
             wait_seconds=wait_seconds,
             more=(_consumer_sessions,),

@@ -35,6 +35,7 @@ def test_R35_a_segment_is_hot_until_it_was_last_seen_hot() -> None:
         sample(START, a=COLD, b=HOT), sample(START + 10_000, a=COLD, b=HOT), sample(START + 20_000, a=COLD, b=COLD)
     )
     assert load.records == {1: SegmentLoad(COLD, START), 2: SegmentLoad(COLD, START + 10_000)}
+    assert load.backlogs == {1: {"s": 3}, 2: {"s": 3}}
     assert load.backlog == {"s": 6}
 
 

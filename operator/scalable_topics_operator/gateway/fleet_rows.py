@@ -1,0 +1,125 @@
+"""The fleet, a line a topic, made anew for what has changed alone: many may look at thousands every few seconds."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.resources import TOPICS
+from scalable_topics_operator.controllers.conditions import find_condition
+from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.controllers.topic_work import canonical_topic, connection_of
+
+_TOLD_BY = ("Stalled", "Ready")
+
+Place = tuple[str, str]
+"""Kubernetes namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPage:
+    """Some of the fleet.
+
+    Args:
+        rows: JSON objects, by namespace and name.
+        last: the place to go on behind; None if there are no more.
+    """
+
+    rows: tuple[str, ...]
+    last: Place | None
+
+
+class FleetRows:
+    """Lines of all topics in a cache.
+
+    Args:
+        cache: the objects.
+    """
+
+    def __init__(self, cache: ObjectCache) -> None:
+        self._cache = cache
+        self._rows: dict[ObjectKey, str] = {}
+        self._places: set[Place] = {(key.namespace, key.name) for key, _ in cache.all(TOPICS)}
+        self._order: list[Place] | None = None
+        cache.listen(TOPICS, self._changed)
+
+    def namespaces(self) -> list[str]:
+        """The Kubernetes namespaces that have topics, sorted."""
+        return sorted({namespace for namespace, _ in self._places})
+
+    def page(self, shown: Collection[str], after: Place | None, limit: int) -> FleetPage:
+        """The lines behind a place.
+
+        Args:
+            shown: Kubernetes namespaces whose topics are told of.
+            after: the place; None for the beginning.
+            limit: lines at most, 1 or more.
+        """
+        order = self._order = self._order if self._order is not None else sorted(self._places)
+        begin = bisect_right(order, after) if after is not None else 0
+        found: list[Place] = []
+        for index in range(begin, len(order)):
+            if order[index][0] in shown:
+                if len(found) == limit:
+                    return FleetPage(self._written(found), found[-1])
+                found.append(order[index])
+        return FleetPage(self._written(found), None)
+
+    def _written(self, places: Collection[Place]) -> tuple[str, ...]:
+        return tuple(self._row(ObjectKey(TOPICS.plural, namespace, name)) for namespace, name in places)
+
+    def _row(self, key: ObjectKey) -> str:
+        if key not in self._rows:
+            body = self._cache.get(key)
+            assert body is not None, "a topic that is gone has no place"
+            self._rows[key] = json.dumps(fleet_row(key, body))
+        return self._rows[key]
+
+    def _changed(self, key: ObjectKey, body: Body | None) -> None:
+        self._rows.pop(key, None)
+        place = (key.namespace, key.name)
+        if body is None:
+            self._places.discard(place)
+            self._order = None
+        elif place not in self._places:
+            self._places.add(place)
+            self._order = None
+
+
+def fleet_row(key: ObjectKey, body: Body) -> dict[str, Any]:
+    """The line of one topic."""
+    spec, status = body["spec"], body.get("status") or {}
+    segments: Mapping[str, int] = status.get("segments") or {}
+    conditions = {one["type"]: one["status"] for one in status.get("conditions") or ()}
+    stands = next((one for kind in _TOLD_BY if (one := find_condition(status, kind)) and _tells(one)), {})
+    connection = connection_of(body)
+    return {
+        "namespace": key.namespace,
+        "name": key.name,
+        "topic": canonical_topic(body) or spec["topic"],
+        "connection": f"{connection.namespace}/{connection.name}",
+        "backend": status.get("backend") or "",
+        "createdAt": body["metadata"].get("creationTimestamp") or "",
+        "epoch": (status.get("layout") or {}).get("epoch", 0),
+        "activeSegments": segments.get("active", 0),
+        "sealedSegments": segments.get("sealed", 0),
+        "subscriptions": len(status.get("subscriptions") or ()),
+        "operation": (status.get("operation") or {}).get("kind", ""),
+        "lastAction": status.get("lastAction") or "",
+        "conditions": conditions,
+        "reason": stands.get("reason", ""),
+        "message": stands.get("message", ""),
+        "reports": len(status.get("reports") or ()),
+        "paused": bool(spec.get("paused")),
+        "deleting": bool(body["metadata"].get("deletionTimestamp")),
+    }
+
+
+def _tells(condition: Mapping[str, Any]) -> bool:
+    """Whether a condition says how a topic stands: what is not stalled says nothing of why."""
+    return bool(condition["type"] != "Stalled" or condition["status"] == "True")
