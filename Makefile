@@ -80,6 +80,7 @@ lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files, a test 
 	.venv/bin/lint-imports
 	$(PYTHON) -m scalable_topics_operator.generate --check --reference docs/reference $(CRD_FOLDERS)
 	$(PYTHON) -m dev.chart_values --check
+	$(PYTHON) -m dev.cli_reference --check
 	$(PYTHON) -m tests.hazards --check
 
 .PHONY: test-unit
@@ -273,6 +274,7 @@ show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without opera
 generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), docs/reference/ and docs/hazards.md from what they tell of
 	$(PYTHON) -m scalable_topics_operator.generate --reference docs/reference $(CRD_FOLDERS)
 	$(PYTHON) -m dev.chart_values
+	$(PYTHON) -m dev.cli_reference
 	$(PYTHON) -m tests.hazards
 
 .PHONY: clean

@@ -1,0 +1,186 @@
+"""The ring over the epochs, as a picture of text: a row an epoch, a block a segment. Pure.
+
+Colour says nothing that is not said without it: blocks have edges and the segment's id, and load is a shade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.style import Style
+from rich.text import Text
+
+from scalable_topics.layout import RING_SIZE, Segment, SegmentLayout
+from scalable_topics_operator.cli.segment_facts import TopicFacts
+from scalable_topics_operator.cli.topic_view import time_of
+
+BEFORE = "before"
+"""Instead of an epoch: when a migrated topic was still an ordinary one."""
+
+_PALETTE = ("cyan", "magenta", "blue", "bright_black", "dark_cyan", "purple", "steel_blue", "grey50")
+# From little load to more than a segment is meant to have; the last begins at its split threshold.
+_LEVELS = ((0.25, "green"), (0.5, "green3"), (0.75, "yellow"), (1.0, "orange3"), (float("inf"), "red"))
+_SHADES, _ASCII_SHADES = " ░▒▓█", " .:+#"
+_EDGE, _ASCII_EDGE = "│", "|"
+_GONE, _ASCII_GONE = "╌", "-"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRow:
+    """The segments that took messages during an epoch, as far as the layout still has them.
+
+    Args:
+        epoch: its number, or `BEFORE`.
+        at_ms: when it began, milliseconds since 1970; 0 if nobody knows.
+        segments: in the order of the ring.
+        is_current: whether it lasts.
+    """
+
+    epoch: str
+    at_ms: int
+    segments: tuple[Segment, ...]
+    is_current: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """What a picture is made of.
+
+    Args:
+        edge: where a block begins.
+        shades: of load, from little to too much.
+        gone: where a pruned segment was.
+    """
+
+    edge: str
+    shades: str
+    gone: str
+
+
+UNICODE = Glyphs(_EDGE, _SHADES, _GONE)
+ASCII = Glyphs(_ASCII_EDGE, _ASCII_SHADES, _ASCII_GONE)
+
+
+def glyphs_for(encoding: str) -> Glyphs:
+    """Those that a terminal of this encoding can show."""
+    return UNICODE if encoding.lower().replace("-", "").startswith("utf") else ASCII
+
+
+def epoch_rows(layout: SegmentLayout) -> list[EpochRow]:
+    """All epochs of which the layout still has something, oldest first; the last is the current one."""
+    segments = list(layout.segments.values())
+    legacy = [one for one in segments if one.is_legacy]
+    own = [one for one in segments if not one.is_legacy]
+    epochs = {layout.epoch, *(one.created_at_epoch for one in own), *(one.sealed_at_epoch for one in own)}
+    rows = [EpochRow(BEFORE, _first(one.created_at_ms for one in legacy), _in_order(legacy))] if legacy else []
+    for epoch in sorted(epochs):
+        alive = [one for one in own if one.created_at_epoch <= epoch and (one.is_active or epoch < one.sealed_at_epoch)]
+        if not alive:
+            continue
+        began = _first(
+            [one.created_at_ms for one in own if one.created_at_epoch == epoch]
+            + [one.sealed_at_ms for one in own if epoch and one.sealed_at_epoch == epoch]
+        )
+        rows.append(EpochRow(str(epoch), began, _in_order(alive), epoch == layout.epoch))
+    return rows
+
+
+def picture(rows: Sequence[EpochRow], facts: TopicFacts, width: int, glyphs: Glyphs = UNICODE) -> list[Text]:
+    """Lines of text: a scale, and a line an epoch.
+
+    Args:
+        rows: the epochs.
+        facts: load of the active segments, shown in the current one.
+        width: columns that the ring takes, 16 or more.
+        glyphs: what it is drawn with.
+    """
+    heads = [row.epoch for row in rows]
+    margin = max(len("epoch"), *map(len, heads)) + 2
+    lines = [Text(f"{'epoch':>{margin - 2}}  {_scale(width)}  since (UTC)")]
+    for row in rows:
+        line = Text(f"{row.epoch:>{margin - 2}}  ")
+        line.append_text(_ring(row, facts if row.is_current else None, width, glyphs))
+        line.append(glyphs.edge)
+        line.append(f" {time_of(row.at_ms)}")
+        lines.append(line)
+    return lines
+
+
+def level(ratio: float) -> int:
+    """How loaded a segment is, 0 to 4, where 4 is above its split threshold.
+
+    Args:
+        ratio: its load in parts of that.
+    """
+    return next(number for number, (most, _) in enumerate(_LEVELS) if ratio < most)
+
+
+def level_style(ratio: float | None) -> str:
+    """The colour of a load."""
+    return "" if ratio is None else _LEVELS[level(ratio)][1]
+
+
+def hidden(row: EpochRow, width: int) -> int:
+    """How many segments are too narrow to have a place of their own."""
+    return sum(1 for start, end in _columns(row.segments, width).values() if start == end)
+
+
+def legend(glyphs: Glyphs) -> str:
+    """What the shades mean."""
+    parts = ("under 25 %", "under 50 %", "under 75 %", "under 100 %", "above")
+    shades = ", ".join(f"{shade!r} {part}" for shade, part in zip(glyphs.shades, parts, strict=True))
+    return f"shades of the last row: load in parts of the split threshold: {shades}"
+
+
+def _ring(row: EpochRow, facts: TopicFacts | None, width: int, glyphs: Glyphs) -> Text:
+    ring = Text()
+    places = _columns(row.segments, width)
+    at = 0
+    for segment in row.segments:
+        start, end = places[segment.segment_id]
+        if start > at:
+            ring.append(glyphs.gone * (start - at), "dim")
+        if end > start:
+            ring.append_text(_block(segment, end - start, facts, glyphs))
+        at = max(at, end)
+    if at < width:
+        ring.append(glyphs.gone * (width - at), "dim")
+    return ring
+
+
+def _block(segment: Segment, columns: int, facts: TopicFacts | None, glyphs: Glyphs) -> Text:
+    ratio = facts.of(segment.segment_id).ratio if facts is not None else None
+    shade, style = " ", Style(bgcolor=_PALETTE[segment.segment_id % len(_PALETTE)], color="white")
+    if ratio is not None:
+        shade, style = glyphs.shades[level(ratio)], Style(color=level_style(ratio))
+    elif facts is not None:
+        style = Style()
+    inside = columns - 1
+    name = str(segment.segment_id) if len(str(segment.segment_id)) <= inside else ""
+    return Text(glyphs.edge).append(name + shade * (inside - len(name)), style)
+
+
+def _columns(segments: Sequence[Segment], width: int) -> Mapping[int, tuple[int, int]]:
+    return {
+        one.segment_id: (one.hash_range.start * width // RING_SIZE, (one.hash_range.end + 1) * width // RING_SIZE)
+        for one in segments
+    }
+
+
+def _scale(width: int) -> str:
+    """Hashes above the places where they are."""
+    scale = [" "] * (width + 1)
+    for quarter in range(4):
+        column = quarter * width // 4
+        scale[column : column + 4] = f"{quarter * RING_SIZE // 4:04x}"
+    scale[-4:] = "ffff"
+    return "".join(scale)
+
+
+def _in_order(segments: Iterable[Segment]) -> tuple[Segment, ...]:
+    return tuple(sorted(segments, key=lambda one: one.hash_range))
+
+
+def _first(times: Iterable[int]) -> int:
+    return min((time for time in times if time), default=0)
