@@ -27,7 +27,12 @@ _LEFT_OUT = frozenset({"help", "install_completion", "show_completion"})
 
 def page() -> str:
     """The page."""
-    return _HEAD + "\n".join(_section(path, command) for path, command in _commands("stopics", _program()))
+    return _HEAD + "\n".join(_section(path, command) for path, command in commands())
+
+
+def commands() -> list[tuple[str, Any]]:
+    """All commands, as they are typed, and the program itself."""
+    return list(_commands("stopics", _program()))
 
 
 def main() -> int:
