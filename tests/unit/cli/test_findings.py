@@ -59,7 +59,6 @@ def _levels(found: Iterable[Finding]) -> list[Level]:
 
 
 def test_every_line_that_is_not_well_says_what_to_do() -> None:
-    """Hazard A2-26639."""
     bad = [
         *findings.judge_topics([_topic(_condition("Ready", "False"))], NOW),
         *findings.judge_connections([]),
@@ -93,7 +92,6 @@ def test_all_shards_are_led_by_replicas_that_live() -> None:
 
 
 def test_a_shard_without_a_living_leader_is_a_failure() -> None:
-    """Hazard C49."""
     for leases in (_shards(1, 60), _shards(1), [*_shards(1), _lease(shard_lease_name(1), SHARD, "", 1)]):
         (found,) = findings.judge_leases([*leases, *_replicas("a", "b")], 2, NOW, frozenset())
         assert (found.level, found.message) == (Level.FAIL, "shards 1 of 2 have no leader")

@@ -36,7 +36,6 @@ def _lines(layout: SegmentLayout, facts: TopicFacts = NOTHING_KNOWN, width: int 
 
 
 def test_each_epoch_is_a_row_of_its_segments_between_edges() -> None:
-    """Hazard A2-26639."""
     assert _lines(_grown()) == [
         "epoch  0000    4000    8000    c000 ffff  since (UTC)",
         "    0  │0              │1              │ 2025-10-09 08:53:20",

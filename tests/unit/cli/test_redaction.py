@@ -97,7 +97,7 @@ def test_objects_keep_their_sense_and_lose_what_their_users_wrote() -> None:
 
 
 def test_environments_of_pods_keep_names_and_where_values_come_from() -> None:
-    container = {
+    container: dict[str, Any] = {
         "env": [
             {"name": "PLAIN", "value": SECRET},
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
