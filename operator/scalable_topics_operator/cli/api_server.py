@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import aiohttp
+from yarl import URL
 
+from scalable_topics_operator.cli.gateway_place import is_loopback
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
 
@@ -26,6 +28,11 @@ class WatchExpired(Exception):
 
 class ApiServer(KubeClient):
     """The API server of a user's kubeconfig."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine."""
+        return is_loopback(URL(self._endpoint.server).host or "")
 
     async def version(self) -> str:
         """Its version, such as `v1.34.1`. Raises KubeError."""

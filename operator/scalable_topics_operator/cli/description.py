@@ -49,6 +49,7 @@ def show_description(
     except Refused as refusal:
         line(console, "segments", str(refusal), "yellow")
     else:
+        console.print()
         line(console, "segments", f"{len(layout.active)} active, {len(layout.sealed)} sealed")
         console.print(segments_table(layout, TopicFacts(), wide=wide))
     _show_subscriptions(console, view, subscriptions)
@@ -90,6 +91,7 @@ def _show_conditions(console: Console, view: TopicView, now: datetime) -> None:
         since = age(seconds_since(one.get("lastTransitionTime"), now))
         shown.add_row(*cells(one.get("type"), one.get("status"), since, one.get("reason"), one.get("message")))
     if shown.row_count:
+        console.print()
         console.print(shown)
 
 
@@ -127,6 +129,7 @@ def _show_subscriptions(console: Console, view: TopicView, ordered: Sequence[Bod
             )
         )
     if shown.row_count:
+        console.print()
         console.print(shown)
 
 
@@ -147,6 +150,7 @@ def _show_actions(console: Console, actions: Sequence[Mapping[str, Any]], now: d
             )
         )
     if shown.row_count:
+        console.print()
         console.print(shown)
 
 
@@ -165,6 +169,7 @@ def _show_requests(console: Console, operations: Sequence[Body], now: datetime, 
             )
         )
     if shown.row_count:
+        console.print()
         console.print(shown)
 
 
@@ -174,4 +179,5 @@ def _show_events(console: Console, events: Sequence[Body], now: datetime, most: 
         at = one.get("lastTimestamp") or one.get("eventTime") or one["metadata"].get("creationTimestamp")
         shown.add_row(*cells(one.get("reason"), one.get("type"), age(seconds_since(at, now)), one.get("message")))
     if shown.row_count:
+        console.print()
         console.print(shown)

@@ -12,7 +12,7 @@ from pathlib import Path
 from scalable_topics_operator.cli.api_server import PODS, ApiServer
 from scalable_topics_operator.cli.faults import BadUsage, CliError, Refused, Unreachable
 from scalable_topics_operator.cli.gateway_client import Gateway
-from scalable_topics_operator.cli.gateway_place import Place, places
+from scalable_topics_operator.cli.gateway_place import Place, is_loopback, places
 from scalable_topics_operator.cli.kubernetes import api_server, token_of
 from scalable_topics_operator.cli.port_forward import forwarded
 from scalable_topics_operator.cluster.lease_record import LEASES
@@ -80,7 +80,7 @@ async def find_gateway(kube: ApiServer, options: GatewayOptions) -> tuple[Place,
         found = places(leases, await kube.list_all(PODS, namespace))
         # By hand an operator runs where its user does; nothing else that the namespace of everybody says is believed.
         is_trusted = namespace != _BY_HAND_NAMESPACE or options.operator_namespace is not None
-        usable = [place for place in found if (place.pod and is_trusted) or (not place.pod and place.is_local)]
+        usable = [place for place in found if (is_trusted if place.pod else _is_here(kube, place))]
         if usable:
             return usable[0], namespace
         unusable += [f"{place.host}:{place.port}" for place in found]
@@ -116,6 +116,13 @@ async def _requested(kube: ApiServer, options: GatewayOptions, place: Place, nam
         raise BadUsage(_no_token())
     # Whoever may have this one needs no other: it sees all topics, and the API server gives it by the user's rights.
     return await token_of(kube, f"{namespace}/{place.service_account}")
+
+
+def _is_here(kube: ApiServer, place: Place) -> bool:
+    """Whether a gateway is on this machine. Where the API server is not, an address of loopback is that of another one,
+    and who listens there on this machine must not have tokens.
+    """
+    return kube.is_local and is_loopback(place.host)
 
 
 def given_token(token_file: Path | None) -> str | None:

@@ -33,13 +33,13 @@ class Place:
     service_account: str = ""
     is_tls: bool = False
 
-    @property
-    def is_local(self) -> bool:
-        """Whether it is a process on this machine, or says so."""
-        try:
-            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is the machine that says so."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def places(leases: Iterable[Body], pods: Sequence[Body]) -> list[Place]:

@@ -18,7 +18,7 @@ from scalable_topics_operator.cli.topic_view import time_of
 BEFORE = "before"
 """Instead of an epoch: when a migrated topic was still an ordinary one."""
 
-_PALETTE = ("cyan", "magenta", "blue", "bright_black", "dark_cyan", "purple", "steel_blue", "grey50")
+_PALETTE = ("blue", "magenta", "dark_green", "grey37", "purple4", "deep_pink4", "dark_cyan", "dark_orange3")
 # From little load to more than a segment is meant to have; the last begins at its split threshold.
 _LEVELS = ((0.25, "green"), (0.5, "green3"), (0.75, "yellow"), (1.0, "orange3"), (float("inf"), "red"))
 _SHADES, _ASCII_SHADES = " ░▒▓█", " .:+#"
@@ -96,11 +96,12 @@ def picture(rows: Sequence[EpochRow], facts: TopicFacts, width: int, glyphs: Gly
         glyphs: what it is drawn with.
     """
     heads = [row.epoch for row in rows]
+    known = facts if any(one.ratio is not None for one in facts.segments.values()) else None
     margin = max(len("epoch"), *map(len, heads)) + 2
     lines = [Text(f"{'epoch':>{margin - 2}}  {_scale(width)}  since (UTC)")]
     for row in rows:
         line = Text(f"{row.epoch:>{margin - 2}}  ")
-        line.append_text(_ring(row, facts if row.is_current else None, width, glyphs))
+        line.append_text(_ring(row, known if row.is_current else None, width, glyphs))
         line.append(glyphs.edge)
         line.append(f" {time_of(row.at_ms)}")
         lines.append(line)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scalable_topics_operator.cli.gateway_access import GatewayOptions
-from scalable_topics_operator.cli.gateway_place import Place, places
+from scalable_topics_operator.cli.gateway_place import Place, is_loopback, places
 from scalable_topics_operator.cluster.lease_record import (
     REPLICA,
     SHARD,
@@ -58,7 +58,7 @@ def test_tls_may_be_asked_for_by_a_variable_and_by_the_operators_container_only(
 )
 def test_an_address_without_a_pod_may_be_on_this_machine(host: str, is_local: bool) -> None:
     (place,) = places([_replica("a", f"{host}:8081")], [])
-    assert (place.pod, place.is_local) == ("", is_local)
+    assert (place.pod, is_loopback(place.host)) == ("", is_local)
 
 
 def test_pods_that_have_ended_and_leases_of_others_do_not_count() -> None:
