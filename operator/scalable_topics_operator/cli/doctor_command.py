@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
 
 from rich.console import Console
 
@@ -48,7 +47,8 @@ _RIGHTS = (
 )
 _OPERATOR_RIGHTS = (
     ("list", LEASES, "", "finding the gateway"),
-    ("create", PODS, "portforward", "reaching the gateway in a pod"),
+    ("get", PODS, "portforward", "reaching the gateway in a pod"),
+    ("create", PODS, "portforward", "the same"),
     ("create", SERVICE_ACCOUNTS, "token", "a token for the gateway; or bring one"),
     ("get", PODS, "log", "report"),
 )
@@ -218,22 +218,36 @@ async def _ask_gateway(patient: Patient, access: GatewayOptions) -> None:
 async def _load_ages(patient: Patient, asked: Gateway) -> list[Finding]:
     room = asyncio.Semaphore(_ASKED_AT_A_TIME)
     intervals = {
-        f"{body['metadata']['namespace']}/{body['metadata']['name']}": float(
-            (body["spec"].get("load") or {}).get("intervalSeconds") or 0
-        )
+        _name(body): float((body["spec"].get("load") or {}).get("intervalSeconds") or 0)
         for body in patient.objects[CONNECTIONS.plural]
     }
+    refused: list[Finding] = []
+    ages: dict[str, float | None] = {}
+    of_topics: dict[str, float] = {}
 
-    async def look(body: Body) -> tuple[str, str, Any]:
-        ref = ref_of(body)
-        async with room:
-            stats = await asked.ask(ref, "stats")
-        return body["metadata"]["name"], ref.connection or "", (stats.get("scaling") or {}).get("loadAgeSeconds")
+    async def look(body: Body) -> None:
+        name = _name(body)
+        try:
+            ref = ref_of(body)
+            async with room:
+                stats = await asked.ask(ref, "stats")
+        except CliError as error:
+            refused.append(findings.warn(f"load of {name}", why(error), "it may be known in a moment: look again"))
+            return
+        ages[name] = (stats.get("scaling") or {}).get("loadAgeSeconds")
+        of_topics[name] = intervals.get(ref.connection or "", 0.0)
 
-    with_layout = [body for body in patient.objects[TOPICS.plural] if (body.get("status") or {}).get("layout")]
-    looks = await asyncio.gather(*map(look, with_layout[:_TOPICS_ASKED]))
-    ages = {name: seconds for name, _, seconds in looks}
-    return findings.judge_load_ages(ages, {name: intervals.get(connection, 0.0) for name, connection, _ in looks})
+    measured = [
+        body
+        for body in patient.objects[TOPICS.plural]
+        if (body.get("status") or {}).get("layout") and not body["spec"].get("paused")
+    ]
+    await asyncio.gather(*map(look, measured[:_TOPICS_ASKED]))
+    return [*refused, *findings.judge_load_ages(ages, of_topics)]
+
+
+def _name(body: Body) -> str:
+    return f"{body['metadata']['namespace']}/{body['metadata']['name']}"
 
 
 def _is_operators(pod: Body) -> bool:

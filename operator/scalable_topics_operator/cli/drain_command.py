@@ -16,7 +16,7 @@ from scalable_topics_operator.cli.gateway_access import GatewayOptions
 from scalable_topics_operator.cli.kubernetes import api_server, find_object, list_of, ref_of
 from scalable_topics_operator.cli.operations import FAILED, Wanted, run_operation
 from scalable_topics_operator.cli.options import Output
-from scalable_topics_operator.cli.printing import for_machines, people, tell
+from scalable_topics_operator.cli.printing import as_allowed, for_machines, people, tell
 from scalable_topics_operator.cli.segment_facts import TopicFacts, facts_source
 from scalable_topics_operator.cli.tables import cells, line, table
 from scalable_topics_operator.cli.topic_view import TopicView, age, ids
@@ -58,7 +58,7 @@ async def drain(
         # Where brokers own the layout they prune it themselves, and what is known of it is shown.
         if ended.phase != FAILED:
             raise_for(wanted, ended)
-        ordered = await list_of(kube, SUBSCRIPTIONS, view.body)
+        ordered = await as_allowed(list_of(kube, SUBSCRIPTIONS, view.body))
     async with facts_source(access) as source:
         facts = await source.look(ref_of(view.body), found)
     held = dict(held_by(ended.plan.get("notes") or ())) if ended.phase != FAILED else None

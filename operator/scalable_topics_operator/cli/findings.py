@@ -218,7 +218,7 @@ def judge_load_ages(ages_seconds: Mapping[str, float | None], interval_seconds: 
     """Whether load is measured.
 
     Args:
-        ages_seconds: of the load of each topic; None where there is none.
+        ages_seconds: of the load of each topic, by namespace and name; None where there is none.
         interval_seconds: between two samples, of each topic's connection.
     """
     found = []
@@ -226,7 +226,9 @@ def judge_load_ages(ages_seconds: Mapping[str, float | None], interval_seconds: 
         most = 3 * max(interval_seconds.get(topic, 0.0), 10.0)
         if seconds is None or seconds > most:
             told = "not measured yet" if seconds is None else f"{age(seconds)} old, more than {age(most)}"
-            found.append(warn(f"load of {topic}", told, f"stopics explain {topic}: nothing is split or merged by it"))
+            namespace, _, name = topic.rpartition("/")
+            advice = f"nothing is split or merged by it: stopics explain {name} -n {namespace}"
+            found.append(warn(f"load of {topic}", told, advice))
     known = [seconds for seconds in ages_seconds.values() if seconds is not None]
     if not found and known:
         found.append(ok("load", f"of {len(known)} topics that were asked the oldest is {age(max(known))} old"))

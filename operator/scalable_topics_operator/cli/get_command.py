@@ -13,10 +13,10 @@ from rich.table import Table
 from scalable_topics_operator.api.scalable_topic import ScalableTopic
 from scalable_topics_operator.cli.columns import shown, value
 from scalable_topics_operator.cli.description import show_description
-from scalable_topics_operator.cli.faults import BadUsage, Refused
+from scalable_topics_operator.cli.faults import BadUsage
 from scalable_topics_operator.cli.kubernetes import api_server, find_object, list_of
 from scalable_topics_operator.cli.options import Output
-from scalable_topics_operator.cli.printing import for_machines, people
+from scalable_topics_operator.cli.printing import as_allowed, for_machines, people, tell
 from scalable_topics_operator.cli.tables import cells, table
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.resources import EVENTS, SEGMENT_OPERATIONS, SUBSCRIPTIONS, TOPICS
@@ -78,14 +78,14 @@ async def get(options: GetOptions) -> None:
     """List topics. Raises CliError."""
     options.check()
     async with api_server() as kube:
-        bodies = await _chosen(kube, options)
+        where = None if options.all_namespaces else options.namespace or kube.default_namespace
+        bodies = await _chosen(kube, options, where)
     if not options.output.is_for_people:
         if len(options.names) == 1:
             return for_machines(options.output, bodies[0])
         return for_machines(options.output, {"apiVersion": "v1", "kind": "List", "items": bodies})
     if not bodies:
-        where = "any namespace" if options.all_namespaces else f"namespace {options.namespace or 'of the kubeconfig'}"
-        raise Refused(f"there is no such ScalableTopic in {where}")
+        return tell(f"no ScalableTopics in {where or 'any namespace'}")
     return show_topics(
         people(), bodies, wide=options.output is Output.WIDE, with_namespace=options.all_namespaces, now=_now()
     )
@@ -136,11 +136,12 @@ async def describe(name: str, namespace: str | None, output: Output) -> None:
 async def find_described(kube: KubeClient, name: str, namespace: str | None) -> Described:
     """A topic and what is about it. Raises CliError, KubeError."""
     body = await find_object(kube, name, namespace)
-    operations = await list_of(kube, SEGMENT_OPERATIONS, body)
-    subscriptions = await list_of(kube, SUBSCRIPTIONS, body)
+    where = body["metadata"]["namespace"]
+    operations = await as_allowed(list_of(kube, SEGMENT_OPERATIONS, body))
+    subscriptions = await as_allowed(list_of(kube, SUBSCRIPTIONS, body))
     events = [
         event
-        for event in await kube.list_all(EVENTS, body["metadata"]["namespace"])
+        for event in await as_allowed(kube.list_all(EVENTS, where))
         if (event.get("involvedObject") or {}).get("uid") == body["metadata"]["uid"]
     ]
     return Described(
@@ -151,10 +152,9 @@ async def find_described(kube: KubeClient, name: str, namespace: str | None) -> 
     )
 
 
-async def _chosen(kube: KubeClient, options: GetOptions) -> list[Body]:
+async def _chosen(kube: KubeClient, options: GetOptions, where: str | None) -> list[Body]:
     if options.names:
-        return [await find_object(kube, name, options.namespace) for name in options.names]
-    where = None if options.all_namespaces else options.namespace or kube.default_namespace
+        return [await find_object(kube, name, where) for name in options.names]
     pages = kube.list_pages(TOPICS, where, label_selector=options.selector or "")
     return [body async for page, _ in pages for body in page]
 

@@ -67,14 +67,6 @@ def log_in(context: str | None = None) -> KubeEndpoint:
         raise NoKubernetes(f"the Kubernetes credentials cannot be read: {_kind(error)}") from None
 
 
-def current_namespace(context: str | None = None) -> str | None:
-    """The default namespace, without asking any program for credentials; None if there is no kubeconfig to read."""
-    try:
-        return choose([(file, _read(file)) for file in _files()], context).namespace or "default"
-    except (NoKubernetes, OSError, yaml.YAMLError):
-        return None
-
-
 def choose(files: list[tuple[Path, Entry]], context: str | None) -> Chosen:
     """The context that counts; of things with one name, those in the first file win. Raises NoKubernetes.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 import typer
@@ -14,6 +14,8 @@ from rich.console import Console
 
 from scalable_topics_operator.cli.faults import CliError
 from scalable_topics_operator.cli.options import Output
+from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.kube_errors import KubeForbidden
 
 T = TypeVar("T")
 
@@ -40,6 +42,15 @@ def for_machines(output: Output, answer: Mapping[str, Any] | Sequence[Any]) -> N
 def tell(text: str) -> None:
     """A line beside the answer."""
     typer.echo("".join(character if character.isprintable() else "?" for character in text), err=True)
+
+
+async def as_allowed(look: Awaitable[list[Body]]) -> list[Body]:
+    """The objects that are looked for; none, and a line that says so, where the user may not see them."""
+    try:
+        return await look
+    except KubeForbidden as error:
+        tell(f"stopics: not shown to you: {error}")
+        return []
 
 
 def finish(work: Coroutine[Any, Any, T]) -> T:

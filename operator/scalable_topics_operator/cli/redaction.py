@@ -17,11 +17,13 @@ from scalable_topics_operator.cluster.resources import GROUP
 LEFT_OUT = "(left out)"
 
 _SECRET = (
-    r"pass(?:word|wd|phrase)?|secret|token|credential|authorization|cookie|(?:api|access|private|signing)[._-]?key"
+    r"(?:pass(?:word|wd|phrase)?|secret|token|credential|authorization|cookie|(?:api|access|private|signing)[._-]?key)"
 )
 # Fields that name a Secret, one of its keys or a file, and hold none of it.
-_IS_NAME = re.compile(r"(?:Name|Ref|File|Path|Url|Seconds|Names|(?:password|username|secret|token)Key)$")
-_SECRET_FIELD = re.compile(_SECRET, re.IGNORECASE)
+_NAME_ENDINGS = ("Name", "Names", "Ref", "File", "Path", "Url", "Seconds", "passwordKey", "usernameKey", "tokenKey")
+_IS_NO_NAME = "".join(f"(?<!{ending})" for ending in _NAME_ENDINGS)
+_SECRET_FIELD = re.compile(rf"{_SECRET}.*{_IS_NO_NAME}$", re.IGNORECASE | re.DOTALL)
+# Of bounded length before a mark: a long run of characters costs no more than its length.
 _TEXTS = (
     # PEM blocks of keys.
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), LEFT_OUT),
@@ -29,11 +31,11 @@ _TEXTS = (
     (re.compile(r"\beyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*"), LEFT_OUT),
     (re.compile(r"\b(Bearer|Basic|Pulsar)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {LEFT_OUT}"),
     # User and password of an address.
-    (re.compile(r"(\w+://)[^\s/@:]*:[^\s/@]*@"), rf"\1{LEFT_OUT}@"),
-    # name=value, "name": "value", --name value-like flags.
+    (re.compile(r"(://)[^\s/@:]{0,200}:[^\s/@]{0,2000}@"), rf"\1{LEFT_OUT}@"),
+    # name=value, "name": "value", and so on.
     (
         re.compile(
-            rf"""([\w.-]*(?:{_SECRET})[\w.-]*\\?["']?[ \t]*[=:][ \t]*\\?["']?)"""
+            rf"""({_SECRET}[\w.-]{{0,60}}{_IS_NO_NAME}\\?["']?[ \t]*[=:][ \t]*\\?["']?)"""
             rf"""(?!{re.escape(LEFT_OUT)})[^\s"'\\,;&{{}}\[\]]+""",
             re.IGNORECASE,
         ),
@@ -89,4 +91,4 @@ def _variable(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_secret(name: str) -> bool:
-    return _SECRET_FIELD.search(name) is not None and _IS_NAME.search(name) is None
+    return _SECRET_FIELD.search(name) is not None

@@ -12,7 +12,7 @@ from scalable_topics_operator.cli.faults import Refused
 from scalable_topics_operator.cli.gateway_access import GatewayOptions
 from scalable_topics_operator.cli.kubernetes import api_server, find_object, list_of, ref_of
 from scalable_topics_operator.cli.options import Output
-from scalable_topics_operator.cli.printing import for_machines, people
+from scalable_topics_operator.cli.printing import as_allowed, for_machines, people
 from scalable_topics_operator.cli.segment_facts import TopicFacts, facts_source
 from scalable_topics_operator.cli.tables import cells, line, plain, table
 from scalable_topics_operator.cli.topic_view import TopicView, age, ids, seconds_since
@@ -34,7 +34,7 @@ async def subscriptions(
     """
     async with api_server() as kube:
         view = TopicView(await find_object(kube, name, namespace))
-        ordered = await list_of(kube, SUBSCRIPTIONS, view.body)
+        ordered = await as_allowed(list_of(kube, SUBSCRIPTIONS, view.body))
     facts = TopicFacts(why="it has no layout yet")
     if view.status.get("layout"):
         async with facts_source(access) as source:

@@ -146,8 +146,14 @@ class _Topic:
             self._show()
 
     async def _look(self) -> None:
-        if self._view is not None and self._view.status.get("layout"):
-            self._facts = await self._source.look(ref_of(self._view.body), self._view.layout())
+        if self._view is None:
+            return
+        try:
+            found, ref = self._view.layout(), ref_of(self._view.body)
+        except Refused:
+            # Shown instead of a picture.
+            return
+        self._facts = await self._source.look(ref, found)
 
     def _show(self) -> None:
         if self._view is None:
