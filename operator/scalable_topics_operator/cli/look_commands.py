@@ -24,10 +24,10 @@ from scalable_topics_operator.cli.options import (
     NoLoad,
     OperatorNamespace,
     OptionalName,
+    OptionalSubscription,
     Output,
     Selector,
     ServiceAccount,
-    Subscription,
     Timeout,
     TokenFile,
 )
@@ -118,7 +118,7 @@ def route_key(
 @app.command(name="subscriptions")
 def show_subscriptions(
     name: Name,
-    only: Annotated[Subscription | None, typer.Argument()] = None,
+    subscription: OptionalSubscription = None,
     namespace: Namespace = None,
     no_load: NoLoad = False,
     output: As = Output.TABLE,
@@ -129,7 +129,7 @@ def show_subscriptions(
 ) -> None:
     """Show subscriptions, their backlog, and which consumer reads what."""
     access = None if no_load else GatewayOptions(gateway_url, token_file, service_account, operator_namespace)
-    finish(subscriptions(name, only, namespace, output, access))
+    finish(subscriptions(name, subscription, namespace, output, access))
 
 
 @app.command(name="drain")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from pathlib import Path
@@ -16,6 +18,8 @@ COMMANDS = (look_commands, operation_commands, upkeep_commands)
 
 _PLUGIN = "kubectl-stopics"
 _COMPLETION = "_STOPICS_COMPLETE"
+# As cobra, which completes for kubectl, writes it.
+_NO_FILES = ":4"
 
 
 def run() -> None:
@@ -33,7 +37,9 @@ def complete_for_kubectl() -> None:
         "COMP_WORDS": " ".join(words),
         "COMP_CWORD": str(len(words) - 1),
     }
-    try:
+    offered = io.StringIO()
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(offered):
         app(prog_name="stopics")
-    except SystemExit:
-        print(":4")
+    for name in offered.getvalue().split():
+        print(name)
+    print(_NO_FILES)

@@ -82,6 +82,9 @@ OperatorNamespace = Annotated[
 NoLoad = Annotated[bool, typer.Option("--no-load", help="Do not ask the gateway for load and backlog.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing: say what would be done.")]
 Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait; what has not ended goes on.")]
-Subscription = Annotated[
-    str, typer.Argument(help="Name of a subscription.", autocompletion=complete_subscription, show_default=False)
+OptionalSubscription = Annotated[
+    str | None,
+    typer.Argument(
+        help="Name of a subscription; all if left out.", autocompletion=complete_subscription, show_default=False
+    ),
 ]

@@ -53,9 +53,10 @@ class Cluster:
         """Specs of what was made."""
         return [one["spec"] for one in self.kubernetes.all_of(SEGMENT_OPERATIONS)]
 
-    async def run(self, *arguments: str) -> Result:
+    async def run(self, *arguments: str, **environment: str) -> Result:
         """Run the command in a thread, since it has an event loop of its own."""
-        return await asyncio.to_thread(CliRunner().invoke, app, list(arguments), env=self.environment)
+        variables = {**self.environment, **environment}
+        return await asyncio.to_thread(CliRunner().invoke, app, list(arguments), env=variables, prog_name="stopics")
 
 
 @pytest.fixture
@@ -68,7 +69,11 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
             "kind": TOPICS.kind,
             "metadata": {"namespace": "shop", "name": "orders"},
             "spec": {"topic": "topic://acme/shop/orders", "connectionRef": {"name": "pulsar"}},
-            "status": {"backend": "Classic", "layout": to_record(LAYOUT)},
+            "status": {
+                "backend": "Classic",
+                "layout": to_record(LAYOUT),
+                "subscriptions": [{"name": "billing"}, {"name": "audit"}],
+            },
         }
     )
 
@@ -184,6 +189,19 @@ async def test_keys_are_routed_by_the_recorded_layout(cluster: Cluster) -> None:
     lines = _lines((await cluster.run("route", "orders", "customer-1")).stdout)
     assert lines[:2] == ["topic: topic://acme/shop/orders, epoch 1", "key: customer-1"]
     assert lines[2].startswith(f"hash: {routes[0]['hash']}: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [("stopics split or", "orders"), ("stopics split x", ""), ("stopics subscriptions orders b", "billing")],
+)
+async def test_shells_are_offered_names_out_of_the_cluster(cluster: Cluster, words: str, offered: str) -> None:
+    asked = {"_STOPICS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    result = await cluster.run(**asked)
+    assert (result.stdout.strip(), result.exit_code) == (offered, 0)
+    # Where there is no cluster nothing is offered, and nothing said.
+    result = await cluster.run(**asked, KUBECONFIG="/nowhere")
+    assert result.output.strip() == ""
 
 
 async def test_what_holds_sealed_segments_is_asked_by_a_dry_run_of_a_prune(cluster: Cluster) -> None:

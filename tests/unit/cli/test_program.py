@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dev import cli_reference
+from scalable_topics_operator.cli import entry
 from scalable_topics_operator.cli.backtest_command import BacktestOptions, arguments, written_policy
 from scalable_topics_operator.cli.kubernetes import TopicRef, parse_topic
 from scalable_topics_operator.cli.main import app
@@ -27,6 +28,21 @@ def _run(script: str, *words: str) -> str:
 def test_kubectl_finds_it_as_a_plugin_and_completes_it() -> None:
     assert _run("kubectl-stopics", "layout", "--help").startswith("Usage: kubectl stopics layout ")
     assert _run("kubectl_complete-stopics", "re") == "rebucket\nreport\n:4\n"
+
+
+def test_where_its_needs_are_not_installed_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in the operator's image."""
+    monkeypatch.delitem(sys.modules, "scalable_topics_operator.cli.main")
+    monkeypatch.delattr("scalable_topics_operator.cli.main")
+    monkeypatch.setitem(sys.modules, "typer", None)
+    for name in [name for name in sys.modules if name.startswith("scalable_topics_operator.cli.")]:
+        if name.endswith(("_commands", ".app", ".options", ".printing")):
+            monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(SystemExit, match="2"):
+        entry.run()
+    assert capsys.readouterr().err == "stopics: typer is not installed: pip install 'scalable-topics[cli]'\n"
 
 
 def test_it_says_its_version() -> None:
