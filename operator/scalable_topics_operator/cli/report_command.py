@@ -35,6 +35,8 @@ _DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 _METRICS_PORT = "metrics"
 _METRICS_SECONDS = 10.0
 _TOPICS_ASKED = 20
+# Messages stay in one piece, for whoever searches them.
+_LINE_COLUMNS = 10_000
 _README = """\
 Made by stopics report on {at} (UTC), stopics {version}.
 
@@ -201,11 +203,11 @@ async def _attempt(bundle: Bundle, what: str, look: Callable[[], Awaitable[Any]]
 
 
 def _add_object(bundle: Bundle, place: str, body: Body) -> None:
-    bundle.add(place, yaml.safe_dump(redacted(body), sort_keys=False))
+    bundle.add(place, yaml.safe_dump(redacted(body), sort_keys=False, width=_LINE_COLUMNS))
 
 
 def _add_objects_of(bundle: Bundle, place: str, bodies: list[Body]) -> None:
-    bundle.add(place, yaml.safe_dump_all([redacted(body) for body in bodies], sort_keys=False))
+    bundle.add(place, yaml.safe_dump_all([redacted(body) for body in bodies], sort_keys=False, width=_LINE_COLUMNS))
 
 
 def _is_ours(event: Body) -> bool:
