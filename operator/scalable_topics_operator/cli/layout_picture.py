@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from rich.style import Style
 from rich.text import Text
 
 from scalable_topics.layout import RING_SIZE, Segment, SegmentLayout
 from scalable_topics_operator.cli.segment_facts import TopicFacts
-from scalable_topics_operator.cli.topic_view import time_of
+from scalable_topics_operator.cli.topic_view import amount, time_of
 
 BEFORE = "before"
 """Instead of an epoch: when a migrated topic was still an ordinary one."""
@@ -91,17 +92,16 @@ def picture(rows: Sequence[EpochRow], facts: TopicFacts, width: int, glyphs: Gly
 
     Args:
         rows: the epochs.
-        facts: load of the active segments, shown in the current one.
+        facts: load of the active segments, shown in the current one; backlog, shown there and where a segment ends.
         width: columns that the ring takes, 16 or more.
         glyphs: what it is drawn with.
     """
     heads = [row.epoch for row in rows]
-    known = facts if any(one.ratio is not None for one in facts.segments.values()) else None
     margin = max(len("epoch"), *map(len, heads)) + 2
     lines = [Text(f"{'epoch':>{margin - 2}}  {_scale(width)}  since (UTC)")]
-    for row in rows:
+    for row, after in zip_longest(rows, rows[1:]):
         line = Text(f"{row.epoch:>{margin - 2}}  ")
-        line.append_text(_ring(row, known if row.is_current else None, width, glyphs))
+        line.append_text(_ring(row, _blocks(row, after, facts, glyphs), width, glyphs))
         line.append(glyphs.edge)
         line.append(f" {time_of(row.at_ms)}")
         lines.append(line)
@@ -134,7 +134,7 @@ def legend(glyphs: Glyphs) -> str:
     return f"shades of the last row: load in parts of the split threshold: {shades}"
 
 
-def _ring(row: EpochRow, facts: TopicFacts | None, width: int, glyphs: Glyphs) -> Text:
+def _ring(row: EpochRow, blocks: Mapping[int, _Block], width: int, glyphs: Glyphs) -> Text:
     ring = Text()
     places = _columns(row.segments, width)
     at = 0
@@ -143,23 +143,52 @@ def _ring(row: EpochRow, facts: TopicFacts | None, width: int, glyphs: Glyphs) -
         if start > at:
             ring.append(glyphs.gone * (start - at), "dim")
         if end > start:
-            ring.append_text(_block(segment, end - start, facts, glyphs))
+            ring.append(glyphs.edge).append_text(blocks[segment.segment_id].inside(end - start - 1))
         at = max(at, end)
     if at < width:
         ring.append(glyphs.gone * (width - at), "dim")
     return ring
 
 
-def _block(segment: Segment, columns: int, facts: TopicFacts | None, glyphs: Glyphs) -> Text:
-    ratio = facts.of(segment.segment_id).ratio if facts is not None else None
-    shade, style = " ", Style(bgcolor=_PALETTE[segment.segment_id % len(_PALETTE)], color="white")
-    if ratio is not None:
-        shade, style = glyphs.shades[level(ratio)], Style(color=level_style(ratio))
-    elif facts is not None:
-        style = Style()
-    inside = columns - 1
-    name = str(segment.segment_id) if len(str(segment.segment_id)) <= inside else ""
-    return Text(glyphs.edge).append(name + shade * (inside - len(name)), style)
+@dataclass(frozen=True, slots=True)
+class _Block:
+    labels: tuple[str, ...]
+    shade: str
+    style: Style
+
+    def inside(self, columns: int) -> Text:
+        """What is between the edges: the longest label that there is room for."""
+        label = next((one for one in self.labels if len(one) <= columns), "")
+        return Text(label + self.shade * (columns - len(label)), self.style)
+
+
+def _blocks(row: EpochRow, after: EpochRow | None, facts: TopicFacts, glyphs: Glyphs) -> Mapping[int, _Block]:
+    """How the segments of a row are drawn.
+
+    Args:
+        row: the row.
+        after: the next one; None if it is the last.
+        facts: of all segments.
+        glyphs: what it is drawn with.
+    """
+    going_on = {one.segment_id for one in after.segments} if after is not None else set()
+    shows_load = row.is_current and any(one.ratio is not None for one in facts.segments.values())
+    found = {}
+    for segment in row.segments:
+        one, known = segment.segment_id, facts.of(segment.segment_id)
+        backlog = amount(known.backlog_sum) if known.backlog_sum else ""
+        labels, shade = [str(one)], " "
+        style = Style(bgcolor=_PALETTE[one % len(_PALETTE)], color="white")
+        if shows_load:
+            style = Style()
+        if shows_load and known.ratio is not None:
+            shade, style = glyphs.shades[level(known.ratio)], Style(color=level_style(known.ratio))
+            labels.append(f"{one} {known.ratio:.0%}")
+        # What is left of a sealed segment is told where it ends.
+        if backlog and (row.is_current or one not in going_on):
+            labels.append(f"{labels[-1]} {backlog} left")
+        found[one] = _Block(tuple(reversed(labels)), shade, style)
+    return found
 
 
 def _columns(segments: Sequence[Segment], width: int) -> Mapping[int, tuple[int, int]]:

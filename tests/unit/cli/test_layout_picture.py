@@ -44,11 +44,19 @@ def test_each_epoch_is_a_row_of_its_segments_between_edges() -> None:
     ]
 
 
-def test_load_is_a_shade_of_the_last_row_alone() -> None:
-    facts = TopicFacts({2: SegmentFacts({}, 0.6, "msgRateIn"), 4: SegmentFacts({}, 1.2, "msgRateIn")})
-    assert [line[7:] for line in _lines(_grown(), facts)[2:]] == [
+def test_load_is_a_shade_of_the_last_row_and_backlog_is_told_where_a_segment_ends() -> None:
+    facts = TopicFacts(
+        {
+            0: SegmentFacts(backlog={"a": 7}),
+            2: SegmentFacts({}, 0.6, "msgRateIn", {"a": 9}),
+            3: SegmentFacts(backlog={"a": 0}),
+            4: SegmentFacts({}, 1.2, "msgRateIn", {"a": 1000, "b": 234}),
+        }
+    )
+    assert [line[7:] for line in _lines(_grown(), facts)[1:]] == [
+        "│0 7 left       │1              │ 2025-10-09 08:53:20",
         "│2      │3      │1              │ 2025-10-09 08:54:20",
-        "│2▒▒▒▒▒▒│4██████████████████████│ 2025-10-09 08:55:20",
+        "│2 60%▒▒│4 120% 1.23k left██████│ 2025-10-09 08:55:20",
     ]
 
 
@@ -71,7 +79,7 @@ def test_without_unicode_it_is_drawn_with_ascii() -> None:
     facts = TopicFacts({2: SegmentFacts({}, 0.6, ""), 4: SegmentFacts({}, 2.0, "")})
     text = "\n".join(line.plain for line in picture(epoch_rows(_grown()), facts, 32, ASCII)) + legend(ASCII)
     assert text.isascii()
-    assert "|2::::::|4######" in text
+    assert "|2 60%::|4 200%#" in text
 
 
 @pytest.mark.parametrize(
