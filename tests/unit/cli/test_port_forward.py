@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from aiohttp import WSMsgType, web
 from aiohttp.test_utils import TestServer
 
+from dev.pki import Authority
 from scalable_topics_operator.cli.api_server import ApiServer
 from scalable_topics_operator.cli.faults import Unreachable
 from scalable_topics_operator.cli.gateway_access import reached
@@ -71,7 +75,9 @@ def _leading_to(port: int) -> Handler:
     return handle
 
 
-async def test_the_gateway_hears_its_own_token_and_answers_through_the_pod() -> None:
+@pytest.mark.parametrize("is_tls", [False, True])
+async def test_the_gateway_hears_its_own_token_and_answers_through_the_pod(tmp_path: Path, is_tls: bool) -> None:
+    """With a certificate for the names of a Service, too: the API server has led to the pod."""
     heard: list[tuple[str, str | None]] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -81,13 +87,30 @@ async def test_the_gateway_hears_its_own_token_and_answers_through_the_pod() -> 
     gateway = web.Application()
     gateway.router.add_get("/{tail:.*}", answer)
     async with (
-        TestServer(gateway) as behind,
-        _api_server(_leading_to(behind.port or 0)) as kube,
-        reached(kube, "ops", PLACE, "callers") as asked,
+        _served(gateway, _tls(tmp_path) if is_tls else None) as port,
+        _api_server(_leading_to(port)) as kube,
+        reached(kube, "ops", replace(PLACE, is_tls=is_tls), "callers") as asked,
     ):
         answers = await asyncio.gather(*(asked.ask(TOPIC, "stats") for _ in range(5)))
     assert answers == [{"large": LARGE}] * 5
     assert heard == [("/admin/v2/scalable/acme/shop/orders/stats?connection=shop/pulsar", "Bearer callers")] * 5
+
+
+@asynccontextmanager
+async def _served(app: web.Application, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
+    server = TestServer(app, scheme="https" if tls else "http")
+    await server.start_server(ssl=tls)
+    yield server.port or 0
+    await server.close()
+
+
+def _tls(folder: Path) -> ssl.SSLContext:
+    authority = Authority(folder / "pki")
+    authority.create()
+    pair = authority.server("gateway", "DNS:scalable-topics-gateway.scalable-topics.svc")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(pair.certificate, pair.key)
+    return context
 
 
 async def test_why_a_pod_is_not_reached_is_told() -> None:
