@@ -81,6 +81,7 @@ lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files, a test 
 	$(PYTHON) -m scalable_topics_operator.generate --check --reference docs/reference $(CRD_FOLDERS)
 	$(PYTHON) -m dev.dashboards --check
 	$(PYTHON) -m dev.chart_values --check
+	$(PYTHON) -m dev.cli_reference --check
 	$(PYTHON) -m tests.hazards --check
 
 .PHONY: test-unit
@@ -249,6 +250,10 @@ show-writes-at-rest: $(ENVIRONMENT) ## What three replicas write over 10, 100 an
 show-auto-scale: $(ENVIRONMENT) ## Topics follow a load up and down, and ten minutes of noise around every threshold
 	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_auto_scale.py
 
+.PHONY: show-layout
+show-layout: $(ENVIRONMENT) ## What stopics layout shows of a topic that follows its load
+	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_layout_ramp.py
+
 .PHONY: show-pipeline
 show-pipeline: $(ENVIRONMENT) ## Topics follow a pipeline on Spark, and all that it may lose
 	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_pipeline_ramp.py tests/long/test_pipeline_losses.py
@@ -279,6 +284,7 @@ generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), its dashboards, do
 	$(PYTHON) -m scalable_topics_operator.generate --reference docs/reference $(CRD_FOLDERS)
 	$(PYTHON) -m dev.dashboards
 	$(PYTHON) -m dev.chart_values
+	$(PYTHON) -m dev.cli_reference
 	$(PYTHON) -m tests.hazards
 
 .PHONY: clean

@@ -18,6 +18,8 @@ from scalable_topics_operator.telemetry.reference import METRICS_PAGE, metrics_p
 
 CHART_VALUES_PAGE = "chart-values.md"
 """A page of the reference that is written from the chart, by `dev.chart_values`."""
+CLI_PAGE = "cli.md"
+"""A page that is written from the command line, which needs an extra that this does not, by `dev.cli_reference`."""
 
 
 def reference_files() -> dict[str, str]:
@@ -42,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.reference:
         targets.append((options.reference, reference_files()))
     bring = outdated if options.check else write
-    changed = [path for folder, files in targets for path in bring(folder, files, others={CHART_VALUES_PAGE})]
+    changed = [path for folder, files in targets for path in bring(folder, files, others={CHART_VALUES_PAGE, CLI_PAGE})]
     for path in changed:
         print(f"{path}: {'is not up to date' if options.check else 'written'}")
     return 1 if options.check and changed else 0

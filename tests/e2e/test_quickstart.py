@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
+import os
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.kstatus import status_of
-from tests.e2e.kubectl import Manifest, apply, helm, kubectl, read, run, until
+from tests.e2e.kubectl import CommandFailed, Manifest, apply, helm, kubectl, read, run, until
 from tests.e2e.release import GATEWAY_URL, NAME, NAMESPACE, Release
 from tests.e2e.world import (
     APPLICATIONS,
@@ -107,23 +107,37 @@ def _objects() -> list[Manifest]:
     return [read(each["kind"], each["metadata"]["name"], APPLICATIONS) for each in quickstart()]
 
 
-def test_stopics_explains_through_a_forwarded_port() -> None:
-    command = ["kubectl", "port-forward", "--namespace", NAMESPACE, f"service/{NAME}-gateway", ":8081"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forwarding:
-        try:
-            assert forwarding.stdout is not None
-            port = re.search(r":(\d+) ->", forwarding.stdout.readline())
-            assert port is not None
-            account = f"--service-account={APPLICATIONS}/dashboard"
-            where = ("-n", APPLICATIONS, f"--gateway=http://127.0.0.1:{port[1]}", account)
-            stopics = str(Path(sys.executable).with_name("stopics"))
-            # A leader that is new, or has just changed the topic, has nothing to judge it by yet.
-            said = until(
-                lambda: run(stopics, "explain", TOPIC, *where),
-                lambda said: "load-split" in said,
-                what="what the rules find is explained",
-                within_seconds=150,
-            )
-        finally:
-            forwarding.terminate()
+def test_kubectl_stopics_needs_a_kubeconfig_alone(release: Release, tmp_path: Path) -> None:
+    """The gateway is found, and reached through the API server and a pod, with a token that is requested for it."""
+    # A leader that is new, or has just changed the topic, has nothing to judge it by yet.
+    said = until(
+        _explained,
+        lambda said: "load-split" in said,
+        what="what the rules find is explained",
+        within_seconds=150,
+    )
     assert f"topic://public/default/{TOPIC}" in said
+    shown = json.loads(_stopics("layout", TOPIC, "-n", APPLICATIONS, "-o", "json"))
+    assert shown["load"]["known"], shown["load"]
+    assert sorted(one["id"] for one in shown["segments"] if one["state"] == "Active") == active(TOPIC)
+    assert any(line.startswith("ok    gateway ") for line in _stopics("doctor").splitlines())
+    bundle = tmp_path / "report.tar.gz"
+    _stopics("report", "--file", str(bundle))
+    with tarfile.open(bundle) as tar:
+        names = {name.partition("/")[2] for name in tar.getnames()}
+    for pod in release.pods():
+        assert {f"logs/{pod}/operator.log", f"metrics/{pod}.txt"} <= names
+
+
+def _explained() -> str:
+    """What is explained, or why it is not yet."""
+    try:
+        return _stopics("explain", TOPIC, "-n", APPLICATIONS)
+    except CommandFailed as error:
+        return str(error)
+
+
+def _stopics(*words: str) -> str:
+    """Run it as the plugin that kubectl finds on the PATH; answers its output. Raises CommandFailed."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    return run("env", f"PATH={path}", "COLUMNS=200", "kubectl", "stopics", *words)

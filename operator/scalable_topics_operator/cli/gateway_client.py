@@ -1,54 +1,105 @@
-"""One question to the gateway."""
+"""Questions to the gateway."""
 
 from __future__ import annotations
 
 import json
+import ssl
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
 import aiohttp
 from yarl import URL
 
+from scalable_topics.layout import TopicName
 from scalable_topics_operator.cli.faults import BadUsage, Refused, Unreachable
 from scalable_topics_operator.cli.kubernetes import TopicRef
 
 _TIMEOUT_SECONDS = 10.0
 
 
-async def ask_gateway(base: str, token: str, ref: TopicRef, what: str) -> dict[str, Any]:
-    """Ask for one thing about a topic; answers the JSON object. Raises CliError.
+class Gateway:
+    """A gateway, and who asks it.
 
     Args:
-        base: URL of the gateway.
+        base: its URL.
         token: of the caller; goes into a header and nowhere else.
-        ref: the topic.
-        what: the last part of the path, such as `autoScale/explain`.
+        name: what it is called in messages.
+        ssl_context: how its certificate is checked; as the machine checks others, if None.
+        broken: why the way to it is, or None.
     """
-    origin = _origin(base)
-    topic = ref.topic
-    parts = "/".join(quote(part, safe="") for part in (topic.tenant, topic.namespace, topic.local))
-    url = URL(f"{origin}/admin/v2/scalable/{parts}/{what}", encoded=True)
-    if ref.connection is not None:
-        url = url.with_query(connection=ref.connection)
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS)) as session,
-            session.get(url, headers={"Authorization": f"Bearer {token}"}, allow_redirects=False) as response,
-        ):
-            status, text = response.status, await response.text()
-    except TimeoutError:
-        raise Unreachable(f"the gateway at {origin} did not answer in {_TIMEOUT_SECONDS:g} s") from None
-    except (aiohttp.ClientConnectorError, aiohttp.ClientSSLError) as error:
-        raise Unreachable(f"the gateway at {origin} cannot be reached: {error}; set --gateway") from None
-    except (aiohttp.ClientError, OSError, UnicodeDecodeError) as error:
-        raise Unreachable(f"the gateway at {origin} broke off: {type(error).__name__}") from None
-    answer = _object(text)
-    if status == 200 and answer is not None:
-        return answer
-    reason = str((answer or {}).get("reason") or "something else than a gateway's answer")
-    if 400 <= status < 500:
-        raise Refused(f"{topic}: {status} {reason}")
-    raise Unreachable(f"{topic}: the gateway at {origin} answers {status} {reason}")
+
+    def __init__(
+        self,
+        base: str,
+        token: str,
+        name: str = "",
+        ssl_context: ssl.SSLContext | None = None,
+        broken: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._origin = _origin(base)
+        self._token = token
+        self._name = name or f"the gateway at {self._origin}"
+        self._ssl = ssl_context
+        self._broken = broken
+
+    async def ask(self, ref: TopicRef, what: str) -> dict[str, Any]:
+        """Ask for one thing about a topic; answers the JSON object. Raises CliError.
+
+        Args:
+            ref: the topic.
+            what: the last part of the path, such as `autoScale/explain`.
+        """
+        url = URL(f"{self._origin}/admin/v2/scalable/{_parts(ref.topic)}/{what}", encoded=True)
+        return await self._object(url, ref)
+
+    async def cursors(self, ref: TopicRef, descriptor: str) -> dict[str, Any]:
+        """The cursors of a segment, by subscription. Raises CliError.
+
+        Args:
+            ref: the topic.
+            descriptor: of the segment, such as `0000-7fff-0`.
+        """
+        url = URL(f"{self._origin}/admin/v2/segments/{_parts(ref.topic)}/{descriptor}/subscriptions", encoded=True)
+        return await self._object(url, ref)
+
+    async def version(self) -> str:
+        """The operator's version, which nobody needs a token for. Raises CliError."""
+        status, text = await self._get(URL(f"{self._origin}/openapi.json"), {})
+        answer = _object(text) or {}
+        if status != 200 or not isinstance(answer.get("info"), dict):
+            raise Unreachable(f"{self._name} answers {status} to the question for its version")
+        return str(answer["info"].get("version"))
+
+    async def _object(self, url: URL, ref: TopicRef) -> dict[str, Any]:
+        if ref.connection is not None:
+            url = url.with_query(connection=ref.connection)
+        status, text = await self._get(url, {"Authorization": f"Bearer {self._token}"})
+        answer = _object(text)
+        if status == 200 and answer is not None:
+            return answer
+        reason = str((answer or {}).get("reason") or "something else than a gateway's answer")
+        if 400 <= status < 500:
+            raise Refused(f"{ref.topic}: {status} {reason}")
+        raise Unreachable(f"{ref.topic}: {self._name} answers {status} {reason}")
+
+    async def _get(self, url: URL, headers: dict[str, str]) -> tuple[int, str]:
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS)) as session,
+                session.get(url, headers=headers, allow_redirects=False, ssl=self._ssl or True) as response,
+            ):
+                return response.status, await response.text()
+        except TimeoutError:
+            raise Unreachable(f"{self._name} did not answer in {_TIMEOUT_SECONDS:g} s") from None
+        except (aiohttp.ClientConnectorError, aiohttp.ClientSSLError) as error:
+            raise Unreachable(f"{self._name} cannot be reached: {error}; set --gateway") from None
+        except (aiohttp.ClientError, OSError, UnicodeDecodeError) as error:
+            raise Unreachable(f"{self._name} broke off: {self._broken() or type(error).__name__}") from None
+
+
+def _parts(topic: TopicName) -> str:
+    return "/".join(quote(part, safe="") for part in (topic.tenant, topic.namespace, topic.local))
 
 
 def _origin(base: str) -> str:

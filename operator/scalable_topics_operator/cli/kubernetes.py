@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 
 from scalable_topics.layout import LayoutError, TopicName
+from scalable_topics_operator.cli.api_server import ApiServer
 from scalable_topics_operator.cli.faults import BadUsage, Refused, Unreachable
-from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cli.kubeconfig import log_in
+from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeUnavailable
 from scalable_topics_operator.cluster.kube_login import NoKubernetes
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.cluster.reviews import request_token
+
+CHOSEN_CONTEXT: ContextVar[str | None] = ContextVar("chosen_context", default=None)
+"""The context of the kubeconfig that `--context` names; None for its current one."""
 
 _TIMEOUT_SECONDS = 10.0
 _TRIES = 2
@@ -33,42 +40,82 @@ class TopicRef:
     connection: str | None = None
 
 
+def parse_topic(text: str) -> TopicName:
+    """A topic's name as a user writes it. Raises BadUsage."""
+    try:
+        return TopicName.parse(text)
+    except LayoutError as error:
+        raise BadUsage(str(error)) from None
+
+
+async def find_object(
+    kube: KubeClient, name: str, namespace: str | None, missing: str = "set -n to the namespace of its object"
+) -> Body:
+    """The ScalableTopic that a user means. Raises CliError, KubeError.
+
+    Args:
+        kube: the API server.
+        name: of the object, or of the topic that it declares.
+        namespace: of the object; that of the kubeconfig if None.
+        missing: what to do where nothing declares the topic.
+    """
+    where = namespace or kube.default_namespace
+    if "/" not in name:
+        return await kube.get(TOPICS, where, name)
+    wanted = parse_topic(name)
+    found = [body for body in await kube.list_all(TOPICS, where) if _declares(body, wanted)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise Refused(f"no ScalableTopic in namespace {where} declares {wanted}; {missing}")
+    several = ", ".join(sorted(body["metadata"]["name"] for body in found))
+    raise Refused(f"ScalableTopics {several} in namespace {where} declare {wanted}; name one of them")
+
+
+async def list_of(kube: KubeClient, resource: Resource, body: Body) -> list[Body]:
+    """The objects of a kind that are about a ScalableTopic, in its namespace. Raises KubeError."""
+    name = body["metadata"]["name"]
+    found = await kube.list_all(resource, body["metadata"]["namespace"])
+    return [one for one in found if (one.get("spec") or {}).get("scalableTopic") == name]
+
+
+def ref_of(body: Body) -> TopicRef:
+    """A ScalableTopic as the gateway is asked for it. Raises Refused."""
+    spec, reference = body["spec"], body["spec"]["connectionRef"]
+    where = reference.get("namespace") or body["metadata"]["namespace"]
+    try:
+        return TopicRef(TopicName.parse(spec["topic"]), f"{where}/{reference['name']}")
+    except LayoutError as error:
+        raise Refused(f"ScalableTopic {body['metadata']['name']}: {error}") from None
+
+
 async def find_topic(name: str, namespace: str | None) -> TopicRef:
-    """The topic that a user means. Raises CliError.
+    """The topic that a user means, which needs no kubeconfig if it is named in full. Raises CliError.
 
     Args:
         name: `topic://tenant/namespace/name`, or the name of a ScalableTopic object.
         namespace: of the object; that of the kubeconfig if None.
     """
     if "/" in name:
-        try:
-            return TopicRef(TopicName.parse(name))
-        except LayoutError as error:
-            raise BadUsage(str(error)) from None
+        return TopicRef(parse_topic(name))
     async with api_server() as kube:
-        body = await kube.get(TOPICS, namespace or kube.default_namespace, name)
-    spec, reference = body["spec"], body["spec"]["connectionRef"]
-    where = reference.get("namespace") or body["metadata"]["namespace"]
-    try:
-        return TopicRef(TopicName.parse(spec["topic"]), f"{where}/{reference['name']}")
-    except LayoutError as error:
-        raise Refused(f"ScalableTopic {name}: {error}") from None
+        return ref_of(await kube.get(TOPICS, namespace or kube.default_namespace, name))
 
 
-async def token_of(service_account: str) -> str:
-    """A token of a service account (`namespace/name`) for the gateway. Raises CliError."""
+async def token_of(kube: KubeClient, service_account: str) -> str:
+    """A token of a service account (`namespace/name`) for the gateway. Raises CliError, KubeError."""
     namespace, slash, name = service_account.partition("/")
     if not (namespace and slash and name) or "/" in name:
         raise BadUsage(f"{service_account!r} is not namespace/name of a service account")
-    async with api_server() as kube:
-        return await request_token(kube, namespace, name, _TOKEN_SECONDS)
+    return await request_token(kube, namespace, name, _TOKEN_SECONDS)
 
 
 @contextlib.asynccontextmanager
-async def api_server() -> AsyncIterator[KubeClient]:
+async def api_server() -> AsyncIterator[ApiServer]:
     """The API server of the kubeconfig; what it refuses within raises CliError."""
+    login = partial(log_in, CHOSEN_CONTEXT.get())
     try:
-        async with KubeClient(manager="stopics", timeout_seconds=_TIMEOUT_SECONDS, tries=_TRIES) as kube:
+        async with ApiServer(manager="stopics", timeout_seconds=_TIMEOUT_SECONDS, tries=_TRIES, login=login) as kube:
             yield kube
     except NoKubernetes as error:
         raise BadUsage(str(error)) from None
@@ -76,3 +123,10 @@ async def api_server() -> AsyncIterator[KubeClient]:
         raise Unreachable(f"the Kubernetes API server: {error}") from None
     except KubeError as error:
         raise Refused(f"the Kubernetes API server: {error}") from None
+
+
+def _declares(body: Body, wanted: TopicName) -> bool:
+    try:
+        return TopicName.parse(body["spec"]["topic"]) == wanted
+    except LayoutError:
+        return False

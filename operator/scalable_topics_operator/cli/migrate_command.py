@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +13,11 @@ from rich.console import Console
 from scalable_topics_operator.cli.faults import BadUsage, CliError, Refused, Unreachable
 from scalable_topics_operator.cli.kubernetes import api_server
 from scalable_topics_operator.cli.migration_tables import ended_row, planned_row, show_many, show_report, show_result
-from scalable_topics_operator.cli.migrations import (
-    FAILED,
-    SUCCEEDED,
-    DeclaredTopic,
-    Ended,
-    find_declared,
-    list_declared,
-    run_migration,
-)
+from scalable_topics_operator.cli.migrations import DeclaredTopic, find_declared, list_declared, run_migration
+from scalable_topics_operator.cli.operations import FAILED, SUCCEEDED, Ended
+from scalable_topics_operator.cli.options import Output
+from scalable_topics_operator.cli.printing import for_machines, people, tell
+from scalable_topics_operator.cli.progress import Steps, steps
 from scalable_topics_operator.cli.tables import plain
 from scalable_topics_operator.cluster.kube_client import KubeClient
 
@@ -44,7 +39,7 @@ class MigrateOptions:
         yes: whether nobody is asked.
         wave: how many are migrated at a time.
         timeout_seconds: how long each is waited for.
-        as_json: whether machines read the answer.
+        output: how the answer is shown.
     """
 
     name: str | None
@@ -57,7 +52,7 @@ class MigrateOptions:
     yes: bool
     wave: int
     timeout_seconds: float
-    as_json: bool
+    output: Output
 
     def check(self) -> None:
         """Raises BadUsage for what does not go together."""
@@ -76,7 +71,7 @@ class MigrateOptions:
 async def migrate(options: MigrateOptions) -> None:
     """Do what was asked for and show it. Raises CliError, also where something that was shown is a refusal."""
     options.check()
-    console = Console(highlight=False, markup=False)
+    console = people()
     async with api_server() as kube:
         if options.name is not None:
             await _migrate_one(kube, options, options.name, console)
@@ -88,9 +83,10 @@ async def _migrate_one(kube: KubeClient, options: MigrateOptions, name: str, con
     topic = await find_declared(kube, name, options.namespace or kube.default_namespace)
     if topic.is_scalable:
         raise Refused(f"ScalableTopic {topic}: {topic.topic} is a scalable topic already")
-    ended = await _run(kube, options, topic, dry_run=options.dry_run)
-    if options.as_json:
-        _print_json(_one_as_json(topic, ended))
+    with steps(f"migrating {topic}") as told:
+        ended = await _run(kube, options, topic, told, dry_run=options.dry_run)
+    if not options.output.is_for_people:
+        for_machines(options.output, _one_as_json(topic, ended))
     elif ended.report:
         show_report(console, topic, ended)
     elif ended.phase == SUCCEEDED:
@@ -107,24 +103,24 @@ async def _migrate_many(kube: KubeClient, options: MigrateOptions, console: Cons
     looks = await _look(kube, options, waiting)
     planned = [planned_row(topic, looks.get(topic)) for topic in topics]
     if options.plan:
-        if options.as_json:
-            _print_json({"topics": planned})
+        if not options.output.is_for_people:
+            for_machines(options.output, {"topics": planned})
         else:
             show_many(console, planned, "verdict")
         return _raise_for(list(looks.values()), "")
     if not waiting:
-        if options.as_json:
-            _print_json({"topics": planned})
-        return _tell(f"all {len(topics)} topics are scalable already")
+        if not options.output.is_for_people:
+            for_machines(options.output, {"topics": planned})
+        return tell(f"all {len(topics)} topics are scalable already")
     # What is answered to machines is what became of it; people are asked.
-    show_many(Console(highlight=False, markup=False, stderr=options.as_json), planned, "verdict")
+    show_many(people(stderr=not options.output.is_for_people), planned, "verdict")
     question = f"Migrate {len(waiting)} topics in waves of {options.wave}? This cannot be taken back"
     if not options.yes and not typer.confirm(question, err=True):
         raise Refused("nothing was migrated")
     ended = await _in_waves(kube, options, waiting)
     rows = [ended_row(topic, ended.get(topic)) if topic in waiting else planned_row(topic, None) for topic in topics]
-    if options.as_json:
-        _print_json({"topics": rows})
+    if not options.output.is_for_people:
+        for_machines(options.output, {"topics": rows})
     else:
         show_many(console, rows, "result")
     left = len(waiting) - len(ended)
@@ -137,11 +133,13 @@ async def _look(
 ) -> dict[DeclaredTopic, Ended]:
     room = asyncio.Semaphore(_LOOKS_AT_A_TIME)
 
-    async def look(topic: DeclaredTopic) -> Ended:
-        async with room:
-            return await _run(kube, options, topic, dry_run=True)
+    with steps("looking", len(topics)) as told:
 
-    return dict(zip(topics, await asyncio.gather(*map(look, topics)), strict=True))
+        async def look(topic: DeclaredTopic) -> Ended:
+            async with room:
+                return await _run(kube, options, topic, told, dry_run=True)
+
+        return dict(zip(topics, await asyncio.gather(*map(look, topics)), strict=True))
 
 
 async def _in_waves(
@@ -149,20 +147,23 @@ async def _in_waves(
 ) -> dict[DeclaredTopic, Ended]:
     """What became of those that were begun: the first failure ends it after its wave."""
     ended: dict[DeclaredTopic, Ended] = {}
-    for first in range(0, len(topics), options.wave):
-        wave = topics[first : first + options.wave]
-        _tell(f"wave {first // options.wave + 1}: {', '.join(map(str, wave))}")
-        found = await asyncio.gather(*(_run(kube, options, topic, dry_run=False) for topic in wave))
-        ended |= dict(zip(wave, found, strict=True))
-        if any(one.phase != SUCCEEDED for one in found):
-            break
+    with steps("migrating", len(topics)) as told:
+        for first in range(0, len(topics), options.wave):
+            wave = topics[first : first + options.wave]
+            told.tell(f"wave {first // options.wave + 1}: {', '.join(map(str, wave))}")
+            found = await asyncio.gather(*(_run(kube, options, topic, told, dry_run=False) for topic in wave))
+            ended |= dict(zip(wave, found, strict=True))
+            if any(one.phase != SUCCEEDED for one in found):
+                break
     return ended
 
 
-async def _run(kube: KubeClient, options: MigrateOptions, topic: DeclaredTopic, *, dry_run: bool) -> Ended:
-    return await run_migration(
-        kube, topic, force=options.force, dry_run=dry_run, timeout_seconds=options.timeout_seconds, tell=_tell
+async def _run(kube: KubeClient, options: MigrateOptions, topic: DeclaredTopic, told: Steps, *, dry_run: bool) -> Ended:
+    ended = await run_migration(
+        kube, topic, force=options.force, dry_run=dry_run, timeout_seconds=options.timeout_seconds, tell=told.tell
     )
+    told.advance()
+    return ended
 
 
 def _raise_for(ended: Sequence[Ended], beginning: str) -> None:
@@ -186,11 +187,3 @@ def _one_as_json(topic: DeclaredTopic, ended: Ended) -> Mapping[str, Any]:
         "message": ended.message,
         "migration": dict(ended.report) or None,
     }
-
-
-def _print_json(answer: Mapping[str, Any]) -> None:
-    typer.echo(json.dumps(answer, indent=2))
-
-
-def _tell(text: str) -> None:
-    typer.echo(plain(text), err=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from scalable_topics_operator.cli.migrations import SUCCEEDED, DeclaredTopic, Ended
+from scalable_topics_operator.cli.migrations import DeclaredTopic
+from scalable_topics_operator.cli.operations import SUCCEEDED, Ended
 from scalable_topics_operator.cli.tables import cells, line, table
 
 IS_SCALABLE, NOT_BEGUN, MIGRATED, MAY_BE = "scalable already", "not begun", "migrated", "may be migrated"

@@ -13,7 +13,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -94,6 +94,7 @@ class KubeClient:
         manager: who owns the fields that are written.
         timeout_seconds: bound of one exchange.
         tries: exchanges of a call that may be repeated, 1 or more.
+        login: reads the credentials afresh when the API server knows them no more.
     """
 
     def __init__(
@@ -104,8 +105,10 @@ class KubeClient:
         manager: str = MANAGER,
         timeout_seconds: float = _TIMEOUT_SECONDS,
         tries: int = _TRIES,
+        login: Callable[[], KubeEndpoint] = load_endpoint,
     ) -> None:
-        self._endpoint = endpoint or load_endpoint()
+        self._login = login
+        self._endpoint = endpoint or login()
         self._field_validation = field_validation
         self._manager = manager
         self._timeout_seconds = timeout_seconds
@@ -145,7 +148,7 @@ class KubeClient:
         return await self._call("GET", resource.path(namespace, name), _what("get", resource, namespace, name))
 
     async def list_pages(
-        self, resource: Resource, namespace: str | None = None, *, label_selector: str = ""
+        self, resource: Resource, namespace: str | None = None, *, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[tuple[list[Body], str]]:
         """Read a collection in chunks; each page comes with the resource version of the whole list."""
         token = ""
@@ -155,6 +158,8 @@ class KubeClient:
                 query["continue"] = token
             if label_selector:
                 query["labelSelector"] = label_selector
+            if field_selector:
+                query["fieldSelector"] = field_selector
             page = await self._call(
                 "GET", resource.path(namespace), _what("list", resource, namespace, None), query=query
             )
@@ -278,7 +283,7 @@ class KubeClient:
                 if error.status != _UNAUTHORIZED or logged_in_again:
                     raise
                 logged_in_again = True
-                self._endpoint = load_endpoint()
+                self._endpoint = self._login()
 
     async def _once(
         self, method: str, path: str, what: str, params: dict[str, str], body: Body | None, content_type: str

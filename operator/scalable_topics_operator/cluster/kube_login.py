@@ -54,6 +54,11 @@ def load_endpoint() -> KubeEndpoint:
         raise NoKubernetes(f"the Kubernetes credentials cannot be read: {error}") from error
     if info is None:
         raise NoKubernetes("no Kubernetes credentials: run in a pod with a service account or set KUBECONFIG")
+    return endpoint_of(info)
+
+
+def endpoint_of(info: kopf.ConnectionInfo) -> KubeEndpoint:
+    """The API server that credentials are for. Raises OSError for certificates that cannot be read."""
     headers: dict[str, str] = {}
     if info.token:
         headers["Authorization"] = f"{info.scheme or 'Bearer'} {info.token}"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import re
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,10 +34,10 @@ from tests.support.metrics import read_metric
 from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import SHARDS, Replicas, replicas
 from tests.support.running_operator import FAST_FLAGS, RunningOperator
+from tests.support.stopics import stopics
 from tests.support.waiting import eventually
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "keda.yaml"
-_STOPICS = "from scalable_topics_operator.cli.main import run; run()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,24 +187,17 @@ async def test_stopics_asks_with_a_token_it_requests(two: Replicas, tokens: Toke
     await _until_led_by(other, f"{path}/stats", tokens.viewer, leader.identity)
     namespace = two.world.namespace
 
-    async def stopics(account: str) -> tuple[int, str]:
+    async def ask(account: str) -> tuple[int, str]:
         options = (f"--gateway={other.gateway_url}", f"--service-account={namespace}/{account}", "-n", namespace)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-c", _STOPICS, "explain", "orders", "-o", "json", *options),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env={name: value for name, value in os.environ.items() if not name.startswith("STOPICS_")},
-        )
-        output, _ = await process.communicate()
-        return process.returncode or 0, output.decode()
+        said = await stopics("explain", "orders", "-o", "json", *options)
+        return said.code, said.output + said.errors
 
     await _until_shown(other, f"{path}/autoScale/explain", tokens.viewer)
-    code, output = await stopics("viewer")
+    code, output = await ask("viewer")
     assert code == 0, output
     # What else is asked depends on whether the load is known by now.
     assert "consumer-split" in {finding["rule"] for finding in json.loads(output)["findings"]}
-    code, output = await stopics("stranger")
+    code, output = await ask("stranger")
     assert code == 1
     assert f"system:serviceaccount:{namespace}:stranger lacks the right to get" in output
 

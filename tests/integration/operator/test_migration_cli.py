@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import sys
 from typing import Any
 
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.support import manifests
 from tests.support.pulsar_client import PulsarClient, close
 from tests.support.pulsar_view import PulsarView
+from tests.support.stopics import running_stopics
 from tests.support.world import World
 
-_STOPICS = "from scalable_topics_operator.cli.main import run; run()"
 
-
-async def _stopics(*arguments: str) -> tuple[int, str, str]:
-    """Run it with nothing but the kubeconfig; answers exit code, stdout and stderr."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("STOPICS_")}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-c", _STOPICS, "migrate", *arguments),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**environment, "COLUMNS": "400"},
-    )
-    output, errors = await process.communicate()
+async def _migrate(*arguments: str) -> tuple[int, str, str]:
+    """Run it with nothing but the kubeconfig, as a process; answers exit code, stdout and stderr."""
+    async with running_stopics("migrate", *arguments) as process:
+        output, errors = await process.communicate()
     return process.returncode or 0, output.decode(), errors.decode()
 
 
@@ -63,19 +51,19 @@ async def test_a_team_migrates_until_a_topic_has_an_old_client(
     in_namespace, many = ("-n", world.namespace), ("-l", _selected(world))
     before = await view.topics(world.pulsar_namespace)
 
-    code, output, errors = await _stopics(*many, "--plan", "-A", "-o", "json")
+    code, output, errors = await _migrate(*many, "--plan", "-A", "-o", "json")
     assert code == 1, errors
     may_be = dict.fromkeys(names, "may be migrated")
     assert _verdicts(output) == {**may_be, "topic-2": "LegacyClients"}
     assert await view.topics(world.pulsar_namespace) == before, "nothing was changed"
 
     # Nobody is there to say yes.
-    code, output, errors = await _stopics(*many, *in_namespace)
+    code, output, errors = await _migrate(*many, *in_namespace)
     assert code != 0
     assert "This cannot be taken back" in errors
     assert await view.topics(world.pulsar_namespace) == before
 
-    code, output, errors = await _stopics(*many, *in_namespace, "--yes", "--wave", "2", "-o", "json")
+    code, output, errors = await _migrate(*many, *in_namespace, "--yes", "--wave", "2", "-o", "json")
     assert code == 1
     assert "2 topics were not begun; LegacyClients: 1 connections of clients" in errors
     migrated = {"topic-0": "migrated", "topic-1": "migrated", "topic-3": "migrated"}
@@ -87,12 +75,12 @@ async def test_a_team_migrates_until_a_topic_has_an_old_client(
         assert await view.terminated(world.topic_name(name).persistent) == (name in migrated), name
 
     await close(producer)
-    code, output, errors = await _stopics(*many, *in_namespace, "--yes")
+    code, output, errors = await _migrate(*many, *in_namespace, "--yes")
     assert code == 0, errors
     assert "topic-0" in output
     for name in names:
         await world.until_ready(name)
-    code, output, errors = await _stopics(*many, *in_namespace, "--plan", "-o", "json")
+    code, output, errors = await _migrate(*many, *in_namespace, "--plan", "-o", "json")
     assert (code, set(_verdicts(output).values())) == (0, {"scalable already"})
 
 
@@ -105,22 +93,22 @@ async def test_one_topic_is_reported_on_then_refused_and_then_migrated(
     producer = await pulsar_client.producer(name, producer_name="old-one")
     in_namespace = ("-n", world.namespace)
 
-    code, output, errors = await _stopics("orders", *in_namespace, "--dry-run")
+    code, output, errors = await _migrate("orders", *in_namespace, "--dry-run")
     assert code == 1, errors
     lines = [" ".join(line.split()) for line in output.splitlines()]
     assert "verdict: cannot be migrated now" in lines
     assert "keeps-it Unknown 2" in lines
     (client,) = (line for line in lines if line.startswith("Producer old-one - "))
     assert client.endswith(name)
-    code, output, errors = await _stopics(topic, *in_namespace)
+    code, output, errors = await _migrate(topic, *in_namespace)
     assert (code, output) == (1, "")
     assert f"{world.namespace}/orders: LegacyClients: 1 connections" in errors
     assert not await view.terminated(name)
 
-    code, output, errors = await _stopics(topic, *in_namespace, "--force", "-o", "json")
+    code, output, errors = await _migrate(topic, *in_namespace, "--force", "-o", "json")
     assert code == 0, errors
     assert json.loads(output)["phase"] == "Succeeded"
     await world.until_ready("orders")
-    code, output, errors = await _stopics("orders", *in_namespace)
+    code, output, errors = await _migrate("orders", *in_namespace)
     assert (code, "is a scalable topic already" in errors) == (1, True)
     assert producer.topic() == name

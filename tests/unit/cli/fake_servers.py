@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from typer.testing import CliRunner, Result
 
 from scalable_topics_operator.cli.main import app
+from tests.unit.cli.kubeconfig_file import write_kubeconfig
 
 TOKEN = "callers-t0ken"
 REQUESTED = "requested-t0ken"
@@ -75,18 +75,7 @@ async def servers(folder: Path) -> AsyncIterator[Servers]:
     api.router.add_get(path, found.topic)
     api.router.add_post("/api/v1/namespaces/{tail:.*}", found.token)
     async with TestServer(gateway) as gateway_server, TestServer(api) as api_server:
-        kubeconfig = folder / "kubeconfig"
-        context = {"cluster": "c", "user": "u", "namespace": "shop"}
-        kubeconfig.write_text(
-            yaml.safe_dump(
-                {
-                    "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{api_server.port}"}}],
-                    "users": [{"name": "u", "user": {"token": "kubeconfigs-t0ken"}}],
-                    "contexts": [{"name": "x", "context": context}],
-                    "current-context": "x",
-                }
-            )
-        )
+        kubeconfig = write_kubeconfig(folder, api_server.port or 0)
         found.gateway_url = f"http://127.0.0.1:{gateway_server.port}"
         found.environment = {
             "KUBECONFIG": str(kubeconfig),

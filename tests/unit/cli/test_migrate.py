@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from typer.testing import CliRunner, Result
@@ -19,6 +18,7 @@ from scalable_topics_operator.cli.main import app
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
+from tests.unit.cli.kubeconfig_file import write_kubeconfig
 from tests.unit.gateway.model_kubernetes import Kubernetes
 
 REPORT: dict[str, Any] = {
@@ -123,17 +123,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     api = web.Application()
     api.router.add_route("*", "/{tail:.*}", kubernetes.handle)
     async with TestServer(api) as server:
-        kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(
-            yaml.safe_dump(
-                {
-                    "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.port}"}}],
-                    "users": [{"name": "u", "user": {"token": "kubeconfigs-t0ken"}}],
-                    "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": "shop"}}],
-                    "current-context": "x",
-                }
-            )
-        )
+        kubeconfig = write_kubeconfig(tmp_path, server.port or 0)
         found.environment = {"KUBECONFIG": str(kubeconfig), "COLUMNS": "300"}
         yield found
 

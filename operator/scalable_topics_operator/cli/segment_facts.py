@@ -1,0 +1,156 @@
+"""Load and backlog of a topic's segments, which only the gateway knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from scalable_topics.layout import Segment, SegmentLayout, segment_descriptor
+from scalable_topics_operator.cli.faults import CliError
+from scalable_topics_operator.cli.gateway_access import GatewayOptions, gateway, why
+from scalable_topics_operator.cli.gateway_client import Gateway
+from scalable_topics_operator.cli.kubernetes import TopicRef
+
+RATES = ("msgRateIn", "byteRateIn", "msgRateOut", "byteRateOut")
+"""As Pulsar's statistics name them."""
+MOST_LOOKED_AT = 64
+"""Segments of which the backlog is asked, since a broker is asked for each."""
+
+_THRESHOLDS = dict(zip(RATES, ("msgRateIn", "bytesRateIn", "msgRateOut", "bytesRateOut"), strict=True))
+_LOOKS_AT_A_TIME = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFacts:
+    """What is known of a segment.
+
+    Args:
+        rates: messages and bytes a second, by name; None if not known.
+        ratio: the highest of them in parts of its split threshold; None if not known.
+        highest: which one that is.
+        backlog: messages by subscription; None if not known.
+    """
+
+    rates: Mapping[str, float] | None = None
+    ratio: float | None = None
+    highest: str = ""
+    backlog: Mapping[str, int] | None = None
+
+    @property
+    def backlog_sum(self) -> int | None:
+        """Of all subscriptions together."""
+        return None if self.backlog is None else sum(self.backlog.values())
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What is known of a topic's segments.
+
+    Args:
+        segments: by id.
+        load_age_seconds: how old the load is; None if there is none.
+        backlog: messages of the whole topic by subscription.
+        why: why nothing is known; empty if something is.
+    """
+
+    segments: Mapping[int, SegmentFacts] = field(default_factory=dict)
+    load_age_seconds: float | None = None
+    backlog: Mapping[str, int] = field(default_factory=dict)
+    why: str = ""
+
+    def of(self, segment_id: int) -> SegmentFacts:
+        """What is known of one segment."""
+        return self.segments.get(segment_id, SegmentFacts())
+
+
+@asynccontextmanager
+async def facts_source(options: GatewayOptions | None) -> AsyncIterator[FactsSource]:
+    """Who can be asked for facts again and again; one that knows nothing where the gateway is not reached.
+
+    Args:
+        options: how it is reached; None if it is not to be asked.
+    """
+    if options is None:
+        yield FactsSource(None, "not asked for")
+        return
+    async with AsyncExitStack() as stack:
+        try:
+            source = FactsSource(await stack.enter_async_context(gateway(options)), "")
+        except CliError as error:
+            source = FactsSource(None, why(error))
+        yield source
+
+
+class FactsSource:
+    """Answers what is known of topics.
+
+    Args:
+        asked: the gateway; None if it cannot be asked.
+        unknown: why not.
+    """
+
+    def __init__(self, asked: Gateway | None, unknown: str) -> None:
+        self._gateway = asked
+        self._unknown = unknown
+
+    async def look(self, ref: TopicRef, layout: SegmentLayout) -> TopicFacts:
+        """What is known of a topic's segments now. Raises nothing: `why` says what is in the way."""
+        if self._gateway is None:
+            return TopicFacts(why=self._unknown)
+        try:
+            stats = await self._gateway.ask(ref, "stats")
+        except CliError as error:
+            return TopicFacts(why=why(error))
+        newest_first = [*layout.active, *sorted(layout.sealed, key=lambda one: -one.segment_id)]
+        return facts_of(stats, await self._backlogs(self._gateway, ref, newest_first[:MOST_LOOKED_AT]))
+
+    async def _backlogs(
+        self, asked: Gateway, ref: TopicRef, segments: Iterable[Segment]
+    ) -> dict[int, Mapping[str, int]]:
+        room = asyncio.Semaphore(_LOOKS_AT_A_TIME)
+
+        async def of(segment: Segment) -> tuple[int, Mapping[str, int] | None]:
+            async with room:
+                try:
+                    found = await asked.cursors(ref, segment_descriptor(segment.hash_range, segment.segment_id))
+                except CliError:
+                    # It may have been pruned meanwhile; the others are shown.
+                    return segment.segment_id, None
+            return segment.segment_id, {name: one["backlog"] for name, one in found.items() if one.get("counts")}
+
+        looks = await asyncio.gather(*map(of, segments))
+        return {one: backlog for one, backlog in looks if backlog is not None}
+
+
+def facts_of(stats: Mapping[str, Any], backlogs: Mapping[int, Mapping[str, int]]) -> TopicFacts:
+    """What the gateway's answers say.
+
+    Args:
+        stats: of the topic.
+        backlogs: by segment and subscription, as far as they were asked.
+    """
+    loads = {int(one): found.get("load") for one, found in ((stats.get("layout") or {}).get("segments") or {}).items()}
+    policy = (stats.get("autoScale") or {}).get("policy") or {}
+    return TopicFacts(
+        {one: _facts(loads.get(one), policy, backlogs.get(one)) for one in {*loads, *backlogs}},
+        (stats.get("scaling") or {}).get("loadAgeSeconds"),
+        {name: one.get("msgBacklog", 0) for name, one in (stats.get("subscriptions") or {}).items()},
+    )
+
+
+def _facts(
+    load: Mapping[str, Any] | None, policy: Mapping[str, Any], backlog: Mapping[str, int] | None
+) -> SegmentFacts:
+    rates = {rate: float(load[rate]) for rate in RATES if load.get(rate) is not None} if load else None
+    if not rates:
+        return SegmentFacts(backlog=backlog)
+    ratios = {
+        rate: value / threshold
+        for rate, value in rates.items()
+        if isinstance(threshold := policy.get(f"split.{_THRESHOLDS[rate]}"), int | float) and threshold > 0
+    }
+    highest = max(ratios, key=lambda rate: ratios[rate], default="")
+    return SegmentFacts(rates, ratios.get(highest), highest, backlog)
