@@ -81,6 +81,7 @@ lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files, a test 
 	$(PYTHON) -m scalable_topics_operator.generate --check --reference docs/reference $(CRD_FOLDERS)
 	$(PYTHON) -m dev.chart_values --check
 	$(PYTHON) -m tests.hazards --check
+	$(MAKE) docs
 
 .PHONY: test-unit
 test-unit: $(ENVIRONMENT) ## Unit tests
@@ -269,6 +270,10 @@ show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without opera
 	$(LONG) tests/long/test_control_plane_down.py
 
 ##@ Upkeep
+.PHONY: docs
+docs: $(ENVIRONMENT) ## The documentation as a site, in build/site/; links that lead nowhere are errors
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs --quiet build
+
 .PHONY: generate
 generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), docs/reference/ and docs/hazards.md from what they tell of
 	$(PYTHON) -m scalable_topics_operator.generate --reference docs/reference $(CRD_FOLDERS)
@@ -278,7 +283,7 @@ generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), docs/reference/ an
 .PHONY: clean
 clean: ## Stop all clusters, remove their logs, the environment and caches in the tree
 	if [ -x $(PYTHON) ]; then $(PYTHON) -m dev clean; fi
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 
 .PHONY: help
 help: ## Show this
