@@ -11,6 +11,7 @@ from dev.access import existing_cluster
 from dev.broker_settings import Profile, PulsarLine
 from dev.cache import cache_root
 from dev.console import say
+from dev.documented_kinds import documented_kinds
 from dev.e2e import Images, run_on_given, run_on_kind, run_on_node
 from dev.errors import DevError
 from dev.images.bill import write_bill
@@ -95,6 +96,7 @@ def build(arguments: argparse.Namespace) -> int:
         print(f"Java for them: {jvm.executable} {' '.join(jvm.options)}")
     print(f"helm: {chart_tools.helm()}")
     print(f"kinds of others that the chart uses: {chart_tools.foreign_kinds()}")
+    print(f"kinds of others that the documentation shows: {documented_kinds()}")
     if arguments.node or arguments.spark:
         print(f"container runtime: {prerequisites.node_tools().containerd}")
         made = NodeArtifacts.made(spark=arguments.spark)
