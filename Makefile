@@ -269,6 +269,10 @@ show-missing-brokers: $(ENVIRONMENT) ## A broker dead, back again, and both sile
 show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without operator and API server
 	$(LONG) tests/long/test_control_plane_down.py
 
+.PHONY: show-tutorial
+show-tutorial: $(ENVIRONMENT) ## The tutorial pasted into a shell in a clean clone
+	$(LONG) tests/long/test_tutorial.py
+
 ##@ Upkeep
 .PHONY: docs
 docs: $(ENVIRONMENT) ## The documentation as a site, in build/site/; links that lead nowhere are errors

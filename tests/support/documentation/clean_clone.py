@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,13 +16,15 @@ from dev.cache import CACHE_VARIABLE, cache_root
 from dev.instance import RUN_VARIABLE
 from dev.ports import PortReservations
 from tests.support.documentation.pages import ROOT
-from tests.support.documentation.shell import Command, differences
-from tests.support.documentation.walk import Between, walked
+from tests.support.documentation.shell import differences
+from tests.support.documentation.walk import Step, walked
 
 # As printed; the walk replaces them, so that it disturbs no operator of this machine.
 _GATEWAY_PORT, _METRICS_PORT = "8081", "8080"
 _MARK = "\x01"
 _END_SECONDS = 30
+# Of what a step printed that has failed, in characters.
+_SHOWN = 4000
 # What a shell of the tests has, and one that somebody has just opened does not.
 _NOT_THEIRS = (
     *("KUBECONFIG", "KUBECTL", "PULSAR_", "SCALABLE_TOPICS_", "STOPICS_", "GATEWAY_", "NODE_"),
@@ -85,8 +88,36 @@ def clean_clone(folder: Path) -> Iterator[Clone]:
         shutil.rmtree(clone.folder)
 
 
-def take_the_walk(clone: Clone, within_seconds: float) -> list[str]:
-    """Paste the commands into one shell; answers what went otherwise than the pages say.
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A step that was taken.
+
+    Args:
+        step: which.
+        printed: what it printed, both streams.
+        seconds: how long it took; of one that did not end, until the walk was given up.
+    """
+
+    step: Step
+    printed: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a walk went.
+
+    Args:
+        taken: the steps, as far as it came.
+        problems: what went otherwise than the pages say; empty if nothing.
+    """
+
+    taken: tuple[Taken, ...]
+    problems: tuple[str, ...]
+
+
+def take_the_walk(clone: Clone, within_seconds: float) -> Outcome:
+    """Paste the commands into one shell.
 
     Args:
         clone: where.
@@ -94,7 +125,7 @@ def take_the_walk(clone: Clone, within_seconds: float) -> list[str]:
     """
     steps = list(walked())
     log, script = clone.home / "walk.log", clone.home / "walk.sh"
-    script.write_text(_script(clone, [step.script if isinstance(step, Between) else step[0].text for step in steps]))
+    script.write_text(_script(clone, [step.command.text for step in steps]))
     with log.open("wb") as output:
         shell = subprocess.Popen(
             ["bash", "--noprofile", "--norc", str(script)],
@@ -111,34 +142,43 @@ def take_the_walk(clone: Clone, within_seconds: float) -> list[str]:
             code = None
         finally:
             _end(shell)
-    printed = log.read_text(errors="replace").split(_MARK)[1:]
+    taken = tuple(_taken(steps, _as_printed(clone, log.read_text(errors="replace")), time.time()))
     if code != 0:
-        done = steps[len(printed) - 1]
-        told = done.script if isinstance(done, Between) else f"{done[0].place}: {done[0].text}"
-        why = "did not end in time" if code is None else f"ended with {code}"
-        return [f"{told}\n{why}:\n{printed[-1][-4000:]}", _operator_log(clone)]
-    return [line for step, text in zip(steps, printed, strict=True) for line in _differences(clone, step, text)]
+        last, why = taken[-1], "did not end in time" if code is None else f"ended with {code}"
+        told = f"{last.step.command.place}: {last.step.command.text}\n{why}:\n{last.printed[-_SHOWN:]}"
+        return Outcome(taken, (told, _operator_log(clone)))
+    found = [differences(one.step.command, one.printed) for one in taken if one.step.is_compared]
+    return Outcome(taken, tuple(line for lines in found for line in lines))
 
 
 def _script(clone: Clone, texts: list[str]) -> str:
-    lines = ["set -eE -o pipefail"]
+    lines = ["set -e -o pipefail"]
     for text in texts:
-        lines += [f"printf '{_MARK}'", text]
-    script = "\n".join(lines) + "\n"
+        lines += [f'printf "{_MARK}%s\\n" "$EPOCHREALTIME"', text]
+    script = "\n".join([*lines, f'printf "{_MARK}%s\\n" "$EPOCHREALTIME"']) + "\n"
     for port, other in clone.ports.items():
         script = script.replace(f"127.0.0.1:{port}", f"127.0.0.1:{other}")
     return script
 
 
-def _differences(clone: Clone, step: tuple[Command, bool] | Between, printed: str) -> list[str]:
-    if isinstance(step, Between) or not step[1] or step[0].output is None:
-        return []
-    return differences(step[0], printed)
+def _as_printed(clone: Clone, text: str) -> str:
+    """What a user would have seen, whose clone and cache are where the pages have them."""
+    for port, other in clone.ports.items():
+        text = text.replace(f"127.0.0.1:{other}", f"127.0.0.1:{port}")
+    text = text.replace(str(clone.folder), ".").replace(str(clone.home), "~")
+    return text.replace(str(cache_root()), "~/.cache/scalable-topics")
+
+
+def _taken(steps: list[Step], log: str, now: float) -> Iterator[Taken]:
+    begun = [part.partition("\n") for part in log.split(_MARK)[1:]]
+    times = [float(at) for at, _, _ in begun] + [now]
+    for step, (_, _, printed), started, ended in zip(steps, begun, times, times[1:], strict=False):
+        yield Taken(step, printed, ended - started)
 
 
 def _operator_log(clone: Clone) -> str:
     file = clone.folder / "operator.log"
-    return f"the operator's log ends with:\n{file.read_text()[-3000:]}" if file.exists() else "there was no operator"
+    return f"the operator's log ends with:\n{file.read_text()[-_SHOWN:]}" if file.exists() else "there was no operator"
 
 
 def _end(shell: subprocess.Popen[bytes]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.documentation.pages import ROOT, all_fences
 from tests.support.documentation.shell import commands_of
-from tests.support.documentation.walk import Between, walked
+from tests.support.documentation.walk import walked
 
 _TABLE = Path(__file__).with_name("commands.toml")
 
@@ -57,5 +57,5 @@ def problems() -> list[str]:
 def _run_by_the_walk() -> set[str]:
     keys: set[str] = set()
     for step in walked():
-        keys |= set(step.script.splitlines()) if isinstance(step, Between) else {step[0].key}
+        keys |= {step.command.key} if step.page else set(step.command.text.splitlines())
     return keys

@@ -86,11 +86,29 @@ TOKEN=$(kubectl create token anybody --audience scalable-topics)""",
 )
 
 
-def walked(story: tuple[Part | Between, ...] = WALK) -> Iterator[tuple[Command, bool] | Between]:
-    """The commands of a walk, each with whether its output is compared."""
-    for step in story:
-        if isinstance(step, Between):
-            yield step
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command of the walk.
+
+    Args:
+        command: what is pasted.
+        page: that prints it; empty for what none does.
+        heading: under which it is.
+        is_compared: whether what is printed must be what the page shows.
+    """
+
+    command: Command
+    page: str = ""
+    heading: str = ""
+    is_compared: bool = False
+
+
+def walked(story: tuple[Part | Between, ...] = WALK) -> Iterator[Step]:
+    """The commands of a walk in their order."""
+    for part in story:
+        if isinstance(part, Between):
+            yield Step(Command("the walk itself", part.script))
             continue
-        for command in commands_of(step.blocks()):
-            yield command, step.is_compared
+        for fence in part.blocks():
+            for command in commands_of([fence]):
+                yield Step(command, part.page, fence.heading, part.is_compared and command.output is not None)
