@@ -94,9 +94,9 @@ def build(arguments: argparse.Namespace) -> int:
         jvm = pulsar_jvm(cache_root(), line)
         print(f"jars of Pulsar {line}: {jvm.jars}")
         print(f"Java for them: {jvm.executable} {' '.join(jvm.options)}")
+    print(f"kinds of others that the documentation shows: {documented_kinds()}")
     print(f"helm: {chart_tools.helm()}")
     print(f"kinds of others that the chart uses: {chart_tools.foreign_kinds()}")
-    print(f"kinds of others that the documentation shows: {documented_kinds()}")
     if arguments.node or arguments.spark:
         print(f"container runtime: {prerequisites.node_tools().containerd}")
         made = NodeArtifacts.made(spark=arguments.spark)
