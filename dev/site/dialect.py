@@ -57,7 +57,7 @@ def _item(token: Token, lines: list[str]) -> _Item:
 
 def _set_apart(tokens: list[Token], lines: list[str]) -> set[int]:
     """Numbers of lines before which one must be empty."""
-    found = set()
+    found = _items_of_several_blocks(tokens)
     for token in tokens:
         if token.type not in _SET_APART:
             continue
@@ -68,6 +68,13 @@ def _set_apart(tokens: list[Token], lines: list[str]) -> set[int]:
         if token.type == "fence":
             found.add(end)
     return found
+
+
+def _items_of_several_blocks(tokens: list[Token]) -> set[int]:
+    """First lines of the items that follow one with code in it, which would be taken for more of that one."""
+    code = [_lines_of(token)[0] for token in tokens if token.type == "fence"]
+    items = [_lines_of(token) for token in tokens if token.type == "list_item_open"]
+    return {end for first, end in items if any(first < line < end for line in code)}
 
 
 def _indented(line: str, number: int, around: list[_Item], fence: str | None) -> str:
