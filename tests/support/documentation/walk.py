@@ -54,6 +54,7 @@ class Between:
 
 WALK: tuple[Part | Between, ...] = (
     Part(_TUTORIAL, without=(_LAST,)),
+    Part("docs/howto/application.md"),
     Part("docs/howto/access.md"),
     Part("docs/howto/autoscale-consumers.md"),
     Part("docs/howto/migrate.md"),
