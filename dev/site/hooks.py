@@ -25,21 +25,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add a page for each file of the repository that a page links to, and list folders in the navigation."""
     pages = list(files.documentation_pages())
     config.nav = expanded(list(config.nav or ()), [page.src_uri for page in pages])
-    wanted: set[PurePosixPath] = set()
-    for page in pages:
-        wanted |= set(repository_files.linked_files(page.src_uri, page.content_string, _REPOSITORY))
-    for file in sorted(wanted):
-        content = repository_files.render(file, lambda path: (_REPOSITORY / path).read_text())
+    texts = [(page.content_string, _origin(page)) for page in pages]
+    for file in repository_files.all_linked_files(texts, _REPOSITORY, _read):
+        content = repository_files.render(file, _read(file))
         files.append(File.generated(config, repository_files.page_of(file), content=content))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Bring a page into the dialect of mkdocs."""
-    where = page.file.src_uri
-    if where.startswith(f"{repository_files.FOLDER}/"):
-        return markdown
-    return for_mkdocs(repository_files.with_links_to_pages(where, markdown))
+    """Bring a page into the dialect of mkdocs, with links to pages alone."""
+    if page.file.generated_by is None:
+        markdown = repository_files.with_links_to_pages(markdown, _origin(page.file), page.file.src_uri)
+    return for_mkdocs(markdown)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
@@ -48,3 +45,11 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     if found:
         raise PluginError(f"{page.file.src_uri}: {'; '.join(found[:5])}")
     return output
+
+
+def _origin(page: File) -> PurePosixPath:
+    return PurePosixPath("docs", page.src_uri)
+
+
+def _read(file: PurePosixPath) -> str:
+    return (_REPOSITORY / file).read_text()

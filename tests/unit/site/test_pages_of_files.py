@@ -18,23 +18,35 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_linked_file_becomes_a_page_and_the_link_leads_there(repository: Path) -> None:
-    text = "[one](../../examples/one.yaml), [a page](../topics.md#names), [elsewhere](https://kind.sigs.k8s.io)"
-    assert repository_files.linked_files("howto/x.md", text, repository) == [PurePosixPath("examples/one.yaml")]
-    assert repository_files.with_links_to_pages("howto/x.md", text) == (
-        "[one](../files/examples/one.yaml.md), [a page](../topics.md#names), [elsewhere](https://kind.sigs.k8s.io)"
+def test_a_linked_file_becomes_a_page_and_the_link_leads_there() -> None:
+    text = "[one](../../examples/one.yaml), [a page](../topics.md#names), [elsewhere](https://x.org), [here](#x)"
+    origin = PurePosixPath("docs/howto/x.md")
+    assert repository_files.with_links_to_pages(text, origin, "howto/x.md") == (
+        "[one](../files/examples/one.yaml.md), [a page](../topics.md#names), [elsewhere](https://x.org), [here](#x)"
     )
     assert repository_files.page_of(PurePosixPath("examples/one.yaml")) == "files/examples/one.yaml.md"
+
+
+def test_linked_markdown_is_read_on_and_leads_to_pages(repository: Path) -> None:
+    (repository / "examples" / "README.md").write_text("[one](one.yaml), [names](../docs/topics.md#names)\n")
+    texts = [("[examples](../examples/README.md)", PurePosixPath("docs/x.md"))]
+
+    def read(path: PurePosixPath) -> str:
+        return (repository / path).read_text()
+
+    found = repository_files.all_linked_files(texts, repository, read)
+    assert found == [PurePosixPath("examples/README.md"), PurePosixPath("examples/one.yaml")]
+    assert repository_files.render(found[0], read(found[0])) == "[one](one.yaml.md), [names](../../topics.md#names)\n"
 
 
 @pytest.mark.parametrize("target", ["../examples/two.yaml", "../examples", "../../outside"])
 def test_a_link_to_nothing_is_refused(repository: Path, target: str) -> None:
     with pytest.raises(PluginError, match="no file of the repository"):
-        repository_files.linked_files("x.md", f"[x]({target})", repository)
+        repository_files.linked_files(f"[x]({target})", PurePosixPath("docs/x.md"), repository)
 
 
 def test_a_file_with_fences_of_its_own_is_shown_whole() -> None:
-    page = repository_files.render(PurePosixPath("a.py"), lambda _: "'''\n```\ncode\n```\n'''\n")
+    page = repository_files.render(PurePosixPath("a.py"), "'''\n```\ncode\n```\n'''\n")
     assert page == "# a.py\n\n````python\n'''\n```\ncode\n```\n'''\n````\n"
 
 
