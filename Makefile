@@ -83,6 +83,7 @@ lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files, a test 
 	$(PYTHON) -m dev.chart_values --check
 	$(PYTHON) -m dev.cli_reference --check
 	$(PYTHON) -m tests.hazards --check
+	$(MAKE) docs
 
 .PHONY: test-unit
 test-unit: $(ENVIRONMENT) ## Unit tests
@@ -278,7 +279,15 @@ show-console: $(ENVIRONMENT) ## Pictures of the console during a ramp, of 1,000 
 show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without operator and API server
 	$(LONG) tests/long/test_control_plane_down.py
 
+.PHONY: show-tutorial
+show-tutorial: $(ENVIRONMENT) ## The tutorial pasted into a shell in a clean clone
+	$(LONG) tests/long/test_tutorial.py
+
 ##@ Upkeep
+.PHONY: docs
+docs: $(ENVIRONMENT) ## The documentation as a site, in build/site/; links that lead nowhere are errors
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs --quiet build
+
 .PHONY: generate
 generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), its dashboards, docs/reference/ and docs/hazards.md from what they tell of
 	$(PYTHON) -m scalable_topics_operator.generate --reference docs/reference $(CRD_FOLDERS)
@@ -290,7 +299,7 @@ generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), its dashboards, do
 .PHONY: clean
 clean: ## Stop all clusters, remove their logs, the environment and caches in the tree
 	if [ -x $(PYTHON) ]; then $(PYTHON) -m dev clean; fi
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 
 .PHONY: help
 help: ## Show this

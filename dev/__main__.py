@@ -11,6 +11,7 @@ from dev.access import existing_cluster
 from dev.broker_settings import Profile, PulsarLine
 from dev.cache import cache_root
 from dev.console import say
+from dev.documented_kinds import documented_kinds
 from dev.e2e import Images, run_on_given, run_on_kind, run_on_node
 from dev.errors import DevError
 from dev.gitops_tool import gitops
@@ -95,6 +96,7 @@ def build(arguments: argparse.Namespace) -> int:
         jvm = pulsar_jvm(cache_root(), line)
         print(f"jars of Pulsar {line}: {jvm.jars}")
         print(f"Java for them: {jvm.executable} {' '.join(jvm.options)}")
+    print(f"kinds of others that the documentation shows: {documented_kinds()}")
     print(f"helm: {chart_tools.helm()}")
     print(f"promtool: {promtool()}")
     print(f"judges of GitOps tools: {gitops()}")
