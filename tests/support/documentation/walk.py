@@ -66,7 +66,7 @@ WALK: tuple[Part | Between, ...] = (
     Part("docs/gateway.md", ("who-may-ask",)),
     Between("a way to leave the option out", "export STOPICS_SERVICE_ACCOUNT=default/dashboard"),
     Part("docs/autoscaling.md", ("how-to-see-why",), is_compared=False),
-    Part("docs/cli.md", ("stopics", "migrations"), is_compared=False),
+    Part("docs/cli.md", ("the-picture", "the-way-to-the-gateway", "migrations"), is_compared=False),
     Part("docs/policies.md", is_compared=False),
     Part("README.md", (slug("Scalable topics for Apache Pulsar on Kubernetes"),), is_compared=False),
     Between("what docs/local-cluster.md shows and the tutorial does not", "$KUBECTL get namespaces\nmake status"),
