@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -73,6 +74,8 @@ async def running_stopics(*words: str) -> AsyncIterator[asyncio.subprocess.Proce
         stderr=asyncio.subprocess.PIPE,
         limit=2**24,
         env={**environment, "COLUMNS": _COLUMNS},
+        # Whoever runs the tests in the background ignores Ctrl-C, and so would the command.
+        preexec_fn=_heed_interrupts,
     )
     try:
         yield process
@@ -80,6 +83,10 @@ async def running_stopics(*words: str) -> AsyncIterator[asyncio.subprocess.Proce
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 async def kubeconfig_of(kube: KubeClient, like: Path, folder: Path, namespace: str, account: str) -> Path:

@@ -29,7 +29,16 @@ _TEXTS = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), LEFT_OUT),
     # JSON Web Tokens, whoever made them.
     (re.compile(r"\beyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*"), LEFT_OUT),
-    (re.compile(r"\b(Bearer|Basic|Pulsar)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {LEFT_OUT}"),
+    # Of a header, whatever its scheme is.
+    (
+        re.compile(
+            r"""(authorization\\?["']?[ \t]*[=:][ \t]*\\?["']?\w+)[ \t]+[\w.~+/=-]+""",
+            re.IGNORECASE,
+        ),
+        rf"\1 {LEFT_OUT}",
+    ),
+    # Of a header that is not named; a plain word, as in "basic authentication", is no credential.
+    (re.compile(r"\b((?i:Bearer|Basic))[ \t]+(?![a-z]+\b)[\w.~+/=-]{8,}"), rf"\1 {LEFT_OUT}"),
     # User and password of an address.
     (re.compile(r"(://)[^\s/@:]{0,200}:[^\s/@]{0,2000}@"), rf"\1{LEFT_OUT}@"),
     # name=value, "name": "value", and so on.
