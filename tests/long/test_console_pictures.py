@@ -26,6 +26,7 @@ from tests.support.load_ramp import ALWAYS_COLD, OUT_OF_REACH
 from tests.support.paced_traffic import PacedTraffic
 from tests.support.pulsar_view import PulsarView
 from tests.support.running_operator import FAST_FLAGS
+from tests.support.stopics import stopics
 from tests.support.world import World
 from tests.support.world_making import make_world
 from tests.unit.gateway.model_kubernetes import ALICE
@@ -64,6 +65,10 @@ class Album:
         assert verdict.violations == []
         self._rows.append((of, len(verdict.violations), verdict.passed, ", ".join(verdict.undecided) or "-"))
         self._shown += ["", f"![{of}](console-{name}.png)"]
+
+    def write(self, of: str, text: str) -> None:
+        """Add what a terminal shows at this moment."""
+        self._shown += ["", f"{of}:", "", "```", *text.splitlines(), "```"]
 
     @property
     def lines(self) -> list[str]:
@@ -109,11 +114,13 @@ async def test_a_ramp_is_watched_in_the_console(ramped: World, pulsar: PulsarAcc
             await page.locator("svg.ring").focus()
             await expect(page.get_by_text("Entries left")).to_be_visible()
             await album.take("ramp-splits", "its segments are being split")
+            album.write("`stopics layout ramp` meanwhile", await _layout_in_a_terminal(world))
             await _until_active(world, _MOST_SEGMENTS)
             await expect(
                 page.locator(".block:not(.level-sealed):not(.level-draining):not(.level-unknown)")
             ).to_have_count(_MOST_SEGMENTS, timeout=60_000)
             await album.take("ramp-peak", "as many as the policy allows")
+            album.write("`stopics layout ramp` meanwhile", await _layout_in_a_terminal(world))
             await page.get_by_role("tab", name="Decisions").click()
             await expect(page.get_by_role("table", name="What each rule found")).to_be_visible()
             await album.take("ramp-decisions", "why nothing more is done")
@@ -176,6 +183,13 @@ async def test_a_large_fleet_and_a_long_history_are_pictured(evidence: Evidence)
             *album.lines,
         )
         assert tab.troubles == []
+
+
+async def _layout_in_a_terminal(world: World) -> str:
+    """The same by the command line, which finds the gateway by the operator's Leases."""
+    where, account = world.namespace, f"{world.namespace}/watcher"
+    options = ("-n", where, f"--operator-namespace={where}", f"--service-account={account}")
+    return (await stopics("layout", "ramp", *options, COLUMNS="118", NO_COLOR="1")).done().output
 
 
 async def _until_active(world: World, count: int, *, at_most: bool = False) -> Body:
