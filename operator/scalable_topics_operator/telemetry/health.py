@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -57,7 +58,9 @@ def make_telemetry_app(metrics: Metrics, pulse: Callable[[], Pulse], limits: Pul
     """`/metrics`, `/healthz` (alive) and `/readyz` (has listed everything and works)."""
 
     async def show_metrics(_: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        # Not on the event loop: it looks at every topic, of which there may be ten thousand.
+        shown = await asyncio.to_thread(generate_latest, metrics.registry)
+        return web.Response(body=shown, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def healthz(_: web.Request) -> web.Response:
         problems = why_unhealthy(pulse(), limits)

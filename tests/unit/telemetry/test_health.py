@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import threading
+from collections.abc import Iterator
 
 import aiohttp
 import pytest
 
+from scalable_topics_operator.telemetry.fleet_metrics import TopicGlimpse, TopicStanding
 from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, serve_telemetry, why_unhealthy
 from scalable_topics_operator.telemetry.logs import JsonFormatter
 from scalable_topics_operator.telemetry.metrics import Metrics
@@ -59,3 +63,24 @@ async def test_its_page_is_served_at_several_addresses() -> None:
         for host in ("127.0.0.2", "127.0.0.1"):
             async with session.get(f"http://{host}:{port}/readyz") as response:
                 assert (response.status, await response.text()) == (200, "ok")
+
+
+async def test_metrics_of_a_large_fleet_hold_nothing_else_up() -> None:
+    metrics, looked, went_on = Metrics(), threading.Event(), threading.Event()
+
+    def many() -> Iterator[TopicGlimpse]:
+        looked.set()
+        assert went_on.wait(20), "the event loop stood still while topics were looked at"
+        yield TopicGlimpse("topic://public/default/orders", TopicStanding.READY)
+
+    metrics.fleet.follow(many)
+
+    async def ask(url: str) -> str:
+        async with aiohttp.ClientSession() as session, session.get(url) as response:
+            return await response.text()
+
+    async with serve_telemetry(metrics, lambda: WELL, "127.0.0.1", 0) as port:
+        asked = asyncio.create_task(ask(f"http://127.0.0.1:{port}/metrics"))
+        await asyncio.to_thread(looked.wait, 20)
+        went_on.set()
+        assert 'scalable_topics_topics{state="Ready"} 1.0' in await asked
