@@ -286,7 +286,7 @@ show-tutorial: $(ENVIRONMENT) ## The tutorial pasted into a shell in a clean clo
 ##@ Upkeep
 .PHONY: docs
 docs: $(ENVIRONMENT) ## The documentation as a site, in build/site/; links that lead nowhere are errors
-	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs --quiet build
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build $(MKDOCS_ARGUMENTS)
 
 .PHONY: generate
 generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), its dashboards, docs/reference/ and docs/hazards.md from what they tell of
