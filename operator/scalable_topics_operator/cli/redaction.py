@@ -29,7 +29,9 @@ _TEXTS = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), LEFT_OUT),
     # JSON Web Tokens, whoever made them.
     (re.compile(r"\beyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*"), LEFT_OUT),
-    (re.compile(r"\b(Bearer|Basic|Pulsar)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {LEFT_OUT}"),
+    # What follows the scheme of a header. The shorter of them are words, too.
+    (re.compile(r"\b(Bearer[ \t]+)[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1{LEFT_OUT}"),
+    (re.compile(r"\b((?:Basic|Pulsar)[ \t]+)[\w.~+/=-]{20,}", re.IGNORECASE), rf"\1{LEFT_OUT}"),
     # User and password of an address.
     (re.compile(r"(://)[^\s/@:]{0,200}:[^\s/@]{0,2000}@"), rf"\1{LEFT_OUT}@"),
     # name=value, "name": "value", and so on.

@@ -56,6 +56,8 @@ def test_web_tokens_are_left_out_wherever_they_stand() -> None:
         "https://pulsar:8443/admin/v2 answered 503",
         "subscription billing has not drained it (12 entries left)",
         "secretName: pulsar-admin",
+        "the Pulsar namespace acme/shop is not allowed",
+        "name: pulsar\n  deletionPolicy: Retain",
         "tokenExpirationSeconds: 600",
         'scalable_topics_operations_total{kind="Split",result="Succeeded"} 3.0',
     ],
