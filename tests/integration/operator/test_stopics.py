@@ -37,7 +37,7 @@ from tests.support.world_making import make_world
 GUIDE = Path(__file__).parents[3] / "docs" / "cli.md"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJzdXBlcnVzZXIifQ.c2lnbmF0dXJl"
 KEY = "customer-7"
-# Nobody takes over from it: a Lease that a busy machine does not make it lose, and that the doctor does not wait long for.
+# Nobody takes over from it: a Lease that a busy machine does not make it lose, and whose end is not far.
 _FLAGS = ("--auto-scale-enabled=true", "--auto-scale-interval-seconds=5", "--lease-seconds=8")
 
 
