@@ -251,10 +251,6 @@ show-writes-at-rest: $(ENVIRONMENT) ## What three replicas write over 10, 100 an
 show-auto-scale: $(ENVIRONMENT) ## Topics follow a load up and down, and ten minutes of noise around every threshold
 	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_auto_scale.py
 
-.PHONY: show-layout
-show-layout: $(ENVIRONMENT) ## What stopics layout shows of a topic that follows its load
-	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_layout_ramp.py
-
 .PHONY: show-pipeline
 show-pipeline: $(ENVIRONMENT) ## Topics follow a pipeline on Spark, and all that it may lose
 	$(PYTHON) -m dev run --brokers 1 -- $(LONG) tests/long/test_pipeline_ramp.py tests/long/test_pipeline_losses.py

@@ -57,6 +57,9 @@ async def forwarded(kube: ApiServer, namespace: str, pod: str, port: int) -> Asy
             await _carry(kube, namespace, pod, port, reader, writer)
         except KubeError as error:
             forwarding.error = error
+        except asyncio.CancelledError:
+            # It ends with the forwarding; asyncio would tell of it on stderr, as of a fault.
+            return
         finally:
             open_ones.discard(task)
             writer.close()

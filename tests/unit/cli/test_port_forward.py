@@ -21,6 +21,7 @@ from scalable_topics_operator.cli.faults import Unreachable
 from scalable_topics_operator.cli.gateway_access import reached
 from scalable_topics_operator.cli.gateway_place import Place
 from scalable_topics_operator.cli.kubernetes import TopicRef, parse_topic
+from scalable_topics_operator.cli.port_forward import forwarded
 from scalable_topics_operator.cluster.kube_login import KubeEndpoint
 
 TOPIC = TopicRef(parse_topic("acme/shop/orders"), "shop/pulsar")
@@ -111,6 +112,25 @@ def _tls(folder: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(pair.certificate, pair.key)
     return context
+
+
+async def test_connections_end_with_the_forwarding_and_nobody_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    begun = asyncio.Event()
+
+    async def hold(request: web.Request) -> web.StreamResponse:
+        socket = await _begun(request)
+        begun.set()
+        async for _ in socket:
+            pass
+        return socket
+
+    async with _api_server(hold) as kube:
+        async with forwarded(kube, "ops", "pod-a", 8081) as forwarding:
+            reader, writer = await asyncio.open_connection("127.0.0.1", forwarding.port)
+            await begun.wait()
+        assert await reader.read() == b""
+        writer.close()
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_why_a_pod_is_not_reached_is_told() -> None:

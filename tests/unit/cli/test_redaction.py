@@ -58,6 +58,8 @@ def test_web_tokens_are_left_out_wherever_they_stand() -> None:
         "secretName: pulsar-admin",
         "connectionRef:\n  name: pulsar\ndeletionPolicy: Retain",
         "switch automatic creation off in the Pulsar namespace, or use basic authentication",
+        "the Pulsar namespace acme/shop is not allowed",
+        "name: pulsar\n  deletionPolicy: Retain",
         "tokenExpirationSeconds: 600",
         'scalable_topics_operations_total{kind="Split",result="Succeeded"} 3.0',
     ],
