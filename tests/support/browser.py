@@ -22,6 +22,7 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+_REFUSED = "Failed to load resource: the server responded"
 WIDTH, HEIGHT = 1360, 860
 # Machines that run the tests are busy with other things, too.
 expect.set_options(timeout=20_000)
@@ -55,6 +56,11 @@ class Tab:
     page: Page
     troubles: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+
+    def note(self, kind: str, text: str) -> None:
+        """Take note of what the browser says; that a gateway knows nothing yet (503) is the page's to show."""
+        if kind == "error" and not text.startswith(_REFUSED):
+            self.troubles.append(text)
 
     async def open(self, address: str, token: str, place: str = "#/") -> None:
         """Open the console and sign in."""
@@ -107,7 +113,7 @@ async def browser_tab(*, dark: bool = False, width: int = WIDTH, height: int = H
             )
             tab = Tab(page)
             page.on("pageerror", lambda error: tab.troubles.append(str(error)))
-            page.on("console", lambda said: tab.troubles.append(said.text) if said.type == "error" else None)
+            page.on("console", lambda said: tab.note(said.type, said.text))
             page.on("request", lambda request: tab.requests.append(request.url))
             yield tab
         finally:

@@ -106,7 +106,8 @@ export class RingTab {
   }
 
   #switches() {
-    const choice = (name, label, value) => {
+    const labelled = (input, text) => el("span", { class: "switch" }, input, " ", el("label", { for: input.id, text }));
+    const choice = (label, value) => {
       const input = el("input", {
         type: "radio",
         name: "axis",
@@ -115,7 +116,7 @@ export class RingTab {
         on: { change: () => this.#set({ axis: value }) },
       });
       input.checked = this.options.axis === value;
-      return [input, " ", el("label", { for: input.id, text: label }), " "];
+      return labelled(input, label);
     };
     const check = (name, label) => {
       const input = el("input", {
@@ -123,14 +124,14 @@ export class RingTab {
         id: `with-${name}`,
         on: { change: () => this.#set({ [name]: input.checked }) },
       });
-      return [input, " ", el("label", { for: input.id, text: label }), " "];
+      return labelled(input, label);
     };
     return el(
       "fieldset",
       { class: "switches" },
       el("legend", { class: "unseen", text: "How the picture is drawn" }),
-      choice("axis", "a column for each change", "epoch"),
-      choice("axis", "true to the clock", "time"),
+      choice("a column for each change", "epoch"),
+      choice("true to the clock", "time"),
       check("even", "every range of the same height"),
       check("fit", "all in view"),
     );

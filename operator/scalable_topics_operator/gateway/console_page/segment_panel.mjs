@@ -3,7 +3,7 @@
 import { Resource } from "./api.mjs";
 import { CHANGES, askForChange } from "./change_dialog.mjs";
 import { el, fill, terms } from "./dom.mjs";
-import { ago, bytes, moment, number, range } from "./format.mjs";
+import { bytes, moment, number, range } from "./format.mjs";
 import { inWords } from "./load.mjs";
 import { segmentPath } from "./places.mjs";
 import { plainTable } from "./plain_table.mjs";
@@ -62,22 +62,17 @@ export class SegmentPanel {
   }
 
   #facts(segment, { rates, backlog, ...load }) {
-    const now = Date.now();
     const behind = Object.entries(backlog ?? {}).map(([name, count]) => `${name}: ${number(count)}`);
     return terms([
       ["Hash range", range(segment.hashRange.start, segment.hashRange.end)],
-      [
-        "State",
-        segment.state === "ACTIVE"
-          ? "active"
-          : `sealed at epoch ${segment.sealedAtEpoch}, ${ago(segment.sealedAtMs, now)}`,
-      ],
+      ["State", segment.state === "ACTIVE" ? "active" : `sealed at epoch ${segment.sealedAtEpoch}`],
+      ["Sealed at", moment(segment.sealedAtMs)],
       ["Load", inWords(load)],
       ["In", rates ? `${number(rates.msgRateIn)} messages/s, ${bytes(rates.byteRateIn)}/s` : "–"],
       ["Out", rates ? `${number(rates.msgRateOut)} messages/s, ${bytes(rates.byteRateOut)}/s` : "–"],
       ["Backlog, sampled", behind.length ? behind.join(", ") : "–"],
       ["Made by", `${segment.createdBy.toLowerCase()} at epoch ${segment.createdAtEpoch}`],
-      ["Made at", segment.createdAtMs ? moment(segment.createdAtMs) : "–"],
+      ["Made at", moment(segment.createdAtMs)],
       ["Entry buckets", String((segment.entryBucketSplits?.length ?? 0) + 1)],
       ["Merges in its ancestry", String(segment.mergeDepth)],
     ]);
