@@ -81,11 +81,13 @@ def read_samples() -> Samples:
 
 
 def read_examples() -> list[Sample]:
-    """The manifests in `examples/`."""
+    """The manifests in `examples/`, but for those that kustomize completes."""
     found = []
-    for file in sorted(_EXAMPLES.glob("*.yaml")):
+    for file in sorted(
+        (*_EXAMPLES.glob("*.yaml"), *_EXAMPLES.glob("gitops/argocd/*"), *_EXAMPLES.glob("gitops/flux/*"))
+    ):
         documents = [one for one in yaml.safe_load_all(file.read_text()) if one is not None]
-        found.append(Sample(f"examples/{file.name}", tuple(documents)))
+        found.append(Sample(file.relative_to(_EXAMPLES.parent).as_posix(), tuple(documents)))
     return found
 
 
