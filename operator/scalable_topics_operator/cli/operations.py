@@ -17,6 +17,8 @@ from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
 SUCCEEDED, FAILED, RUNNING, UNKNOWN = "Succeeded", "Failed", "Running", "Unknown"
 _TOPIC_CHARS = 200
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 2.0
+# A replica that is there takes it up in a moment, even a busy one.
+_TAKEN_UP_SECONDS = 5.0
 # Long enough for whoever waits for it; a dry run is of no use to anybody afterwards.
 _DRY_RUN_TTL_SECONDS = 300
 
@@ -132,6 +134,7 @@ async def _make(kube: KubeClient, body: Body) -> None:
 
 async def _until_ended(kube: KubeClient, wanted: Wanted, name: str, deadline: float, tell: Tell) -> Ended:
     stood, pause_seconds = "", _FIRST_PAUSE_SECONDS
+    overdue = time.monotonic() + _TAKEN_UP_SECONDS
     while True:
         try:
             found = await kube.get(SEGMENT_OPERATIONS, wanted.namespace, name)
@@ -146,6 +149,8 @@ async def _until_ended(kube: KubeClient, wanted: Wanted, name: str, deadline: fl
                 reason, message = status.get("reason") or "", status.get("message") or ""
                 return Ended(phase, reason, message, name, status.get("plan") or {})
             stands = f"{wanted}: {phase}" + _after(status.get("step")) + _after(status.get("message"))
+            if not status and time.monotonic() >= overdue:
+                stands += ": no replica of the operator has taken it up; stopics doctor says whether one leads"
         if stands != stood:
             tell(stands)
             stood, pause_seconds = stands, _FIRST_PAUSE_SECONDS

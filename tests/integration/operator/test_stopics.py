@@ -231,6 +231,9 @@ async def test_the_doctor_sees_an_operator_that_is_gone(installed: Installation)
     )
     assert sick.code == 1
     assert any(line.startswith(f"fail topic {world.namespace}/taken ") for line in sick.lines), sick.output
+    assert [line.split()[0] for line in sick.lines if " gateway " in line] == ["warn"]
+    waits = await stopics("split", "orders", "0", "--timeout", "6", *installed.where)
+    assert (waits.code, "no replica of the operator has taken it up" in waits.errors) == (3, True), waits.errors
 
 
 async def test_a_report_holds_what_explains_and_no_secret(
