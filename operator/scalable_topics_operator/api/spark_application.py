@@ -42,7 +42,7 @@ OWN_SPARK_SETTINGS = (
 _MEMORY = r"^[1-9][0-9]*[kmgt]$"
 _CPU = r"^[1-9][0-9]*m?$"
 _FOLDER = r"^([a-z][a-z0-9+.-]*://[^\s]+|/[^\s]*)$"
-_CREDENTIAL = "(?i)(secret|password|token|access[.]?key)"
+_CREDENTIAL = "(?i)(secret|password|token|access[.]?key|(account|shared)[.]?key([.]|$))"
 
 ImageName = Annotated[str, Field(max_length=512, pattern=r"^\S+$")]
 Memory = Annotated[str, Field(max_length=16, pattern=_MEMORY)]

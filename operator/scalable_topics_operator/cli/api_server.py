@@ -105,7 +105,7 @@ class ApiServer(KubeClient):
             async with self._live_session().ws_connect(
                 self._endpoint.server + path,
                 params=query,
-                headers=self._endpoint.headers,
+                headers=self._headers(),
                 protocols=(protocol,),
                 ssl=self._endpoint.ssl_context or True,
                 max_msg_size=0,
@@ -123,7 +123,7 @@ class ApiServer(KubeClient):
             async with self._live_session().get(
                 self._endpoint.server + path,
                 params=query,
-                headers=self._endpoint.headers,
+                headers=self._headers(),
                 ssl=self._endpoint.ssl_context or True,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(sock_connect=self._timeout_seconds),

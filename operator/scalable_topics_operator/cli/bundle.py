@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-from scalable_topics_operator.cli.redaction import redacted_text
+from scalable_topics_operator.cli.redacted_text import redacted_text
 
 
 class Bundle:

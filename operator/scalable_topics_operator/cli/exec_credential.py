@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from scalable_topics_operator.cli.kubeconfig_entries import Cluster, Program
 
 _GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 # Some open a browser and wait for somebody to log in.
 _TIMEOUT_SECONDS = 120.0
-_CLUSTER_FIELDS = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
+_CLUSTER_FIELDS = {"server", "insecure_skip_tls_verify", "certificate_authority_data"}
 
 
 class ExecCredentialError(Exception):
@@ -38,23 +39,23 @@ class Issued:
         return "Issued()"
 
 
-def issue(settings: Mapping[str, Any], cluster: Mapping[str, Any]) -> Issued:
+def issue(program: Program, cluster: Cluster) -> Issued:
     """Run the program of a kubeconfig's user and take what it prints. Raises ExecCredentialError.
 
     Args:
-        settings: the user's `exec`.
+        program: the user's `exec`.
         cluster: the cluster it is for.
     """
-    command, version = str(settings.get("command") or ""), settings.get("apiVersion")
+    command, version = program.command or "", program.api_version
     if version not in _VERSIONS:
         raise ExecCredentialError(f"the kubeconfig's exec wants {version}; {' and '.join(_VERSIONS)} are known")
-    hint = f"; {settings['installHint']}" if settings.get("installHint") else ""
+    hint = f"; {program.install_hint}" if program.install_hint else ""
     try:
         done = subprocess.run(
-            [command, *map(str, settings.get("args") or ())],
+            [command, *(program.args or ())],
             stdout=subprocess.PIPE,
             check=False,
-            env={**os.environ, **_environment(settings), "KUBERNETES_EXEC_INFO": _info(settings, cluster)},
+            env={**os.environ, **_environment(program), "KUBERNETES_EXEC_INFO": _info(program, cluster)},
             timeout=_TIMEOUT_SECONDS,
         )
     except subprocess.TimeoutExpired:
@@ -68,22 +69,25 @@ def issue(settings: Mapping[str, Any], cluster: Mapping[str, Any]) -> Issued:
     return _issued(command, done.stdout)
 
 
-def _environment(settings: Mapping[str, Any]) -> dict[str, str]:
-    return {str(one["name"]): str(one["value"]) for one in settings.get("env") or ()}
+def _environment(program: Program) -> dict[str, str]:
+    return {one.name: one.value for one in program.env or ()}
 
 
-def _info(settings: Mapping[str, Any], cluster: Mapping[str, Any]) -> str:
+def _info(program: Program, cluster: Cluster) -> str:
     """What the program is told of the call."""
     spec: dict[str, Any] = {"interactive": os.isatty(0)}
-    if settings.get("provideClusterInfo"):
-        spec["cluster"] = {name: cluster[name] for name in _CLUSTER_FIELDS if name in cluster}
-    return json.dumps({"apiVersion": settings["apiVersion"], "kind": "ExecCredential", "spec": spec})
+    if program.provide_cluster_info:
+        spec["cluster"] = cluster.model_dump(by_alias=True, include=_CLUSTER_FIELDS, exclude_none=True)
+    return json.dumps({"apiVersion": program.api_version, "kind": "ExecCredential", "spec": spec})
 
 
 def _issued(command: str, output: bytes) -> Issued:
     try:
         status = json.loads(output)["status"]
-        found = Issued(status.get("token"), status.get("clientCertificateData"), status.get("clientKeyData"))
+        given = [status.get(field) for field in ("token", "clientCertificateData", "clientKeyData")]
+        if not all(one is None or isinstance(one, str) for one in given):
+            raise TypeError
+        found = Issued(*given)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ExecCredentialError(f"{command} of the kubeconfig printed no ExecCredential with a status") from None
     if not found.token and not (found.certificate and found.key):

@@ -10,19 +10,22 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import kopf
 import yaml
 
 from scalable_topics_operator.cli.exec_credential import ExecCredentialError, Issued, issue
+from scalable_topics_operator.cli.kubeconfig_entries import Cluster, Context, Entry, User
+from scalable_topics_operator.cluster.caller import Caller, Headers, impersonation_headers
 from scalable_topics_operator.cluster.kube_login import KubeEndpoint, NoKubernetes, endpoint_of
 
 logger = logging.getLogger(__name__)
 
-Entry = Mapping[str, Any]
+Content = Mapping[str, Any]
+AnyEntry = TypeVar("AnyEntry", bound=Entry)
 _USUAL_PLACE = Path("~/.kube/config")
 
 
@@ -38,8 +41,8 @@ class Chosen:
     """
 
     name: str
-    cluster: Entry
-    user: Entry
+    cluster: Cluster
+    user: User
     namespace: str
 
 
@@ -59,7 +62,7 @@ def log_in(context: str | None = None) -> KubeEndpoint:
         return endpoint_of(found)
     try:
         chosen = choose([(file, _read(file)) for file in files], context)
-        return endpoint_of(_connection(chosen))
+        return replace(endpoint_of(_connection(chosen)), impersonation=_impersonation(chosen.user))
     except ExecCredentialError as error:
         raise NoKubernetes(str(error)) from None
     except (OSError, ValueError, yaml.YAMLError) as error:
@@ -67,7 +70,7 @@ def log_in(context: str | None = None) -> KubeEndpoint:
         raise NoKubernetes(f"the Kubernetes credentials cannot be read: {_kind(error)}") from None
 
 
-def choose(files: list[tuple[Path, Entry]], context: str | None) -> Chosen:
+def choose(files: list[tuple[Path, Content]], context: str | None) -> Chosen:
     """The context that counts; of things with one name, those in the first file win. Raises NoKubernetes.
 
     Args:
@@ -77,55 +80,77 @@ def choose(files: list[tuple[Path, Entry]], context: str | None) -> Chosen:
     name = context or next((str(one["current-context"]) for _, one in files if one.get("current-context")), "")
     if not name:
         raise NoKubernetes("the kubeconfig has no current-context: kubectl config use-context, or --context")
-    of_context = _named(files, "contexts", "context", name)
-    cluster = _named(files, "clusters", "cluster", str(of_context.get("cluster", "")))
-    if not cluster.get("server"):
-        raise NoKubernetes(f"cluster {of_context.get('cluster')} of the kubeconfig has no server")
-    if cluster.get("proxy-url"):
-        raise NoKubernetes(
-            f"cluster {of_context.get('cluster')} of the kubeconfig has a proxy-url, which is not used here"
-        )
-    user = _named(files, "users", "user", str(of_context["user"])) if of_context.get("user") else {}
-    return Chosen(name, cluster, user, str(of_context.get("namespace") or ""))
+    context_entry = _named(files, "contexts", "context", name, Context)
+    cluster = _named(files, "clusters", "cluster", context_entry.cluster or "", Cluster)
+    if not cluster.server:
+        raise NoKubernetes(f"cluster {context_entry.cluster} of the kubeconfig has no server")
+    for setting, value in (("proxy-url", cluster.proxy_url), ("tls-server-name", cluster.tls_server_name)):
+        if value:
+            raise NoKubernetes(
+                f"cluster {context_entry.cluster} of the kubeconfig has a {setting}, which is not used here"
+            )
+    user = _named(files, "users", "user", context_entry.user, User) if context_entry.user else User()
+    return Chosen(name, cluster, user, context_entry.namespace or "")
 
 
-def _named(files: list[tuple[Path, Entry]], many: str, one: str, name: str) -> Entry:
+def _named(files: list[tuple[Path, Content]], many: str, one: str, name: str, kind: type[AnyEntry]) -> AnyEntry:
     for path, content in files:
-        for entry in content.get(many) or ():
+        entries = content.get(many) or []
+        if not isinstance(entries, list):
+            raise NoKubernetes(f"{many} of {path} is no list")
+        for entry in entries:
             if isinstance(entry, Mapping) and entry.get("name") == name:
-                return _absolute(entry.get(one) or {}, path.parent)
+                return kind.read(_absolute(entry.get(one) or {}, path.parent), f"{one} {name!r} of {path}")
     raise NoKubernetes(f"the kubeconfig has no {one} {name!r}")
 
 
-def _absolute(entry: Entry, folder: Path) -> Entry:
+def _absolute(found: Any, folder: Path) -> Any:
     """Paths are those from the file they stand in."""
+    if not isinstance(found, Mapping):
+        return found
     paths = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-    return {key: str(folder / value) if key in paths and value else value for key, value in entry.items()}
+    given = {key: found[key] for key in paths if isinstance(found.get(key), str) and found[key]}
+    return {**found, **{key: str(folder / value) for key, value in given.items()}}
 
 
 def _connection(chosen: Chosen) -> kopf.ConnectionInfo:
     cluster, user = chosen.cluster, chosen.user
     issued = Issued()
-    token = user.get("token")
-    if user.get("tokenFile"):
-        token = Path(user["tokenFile"]).read_text().strip()
-    elif not token and user.get("exec"):
-        issued = issue(user["exec"], cluster)
+    token = user.token
+    if user.token_file:
+        token = Path(user.token_file).read_text().strip()
+    elif not token and user.exec:
+        issued = issue(user.exec, cluster)
         token = issued.token
+    if token and not token.isprintable():
+        raise NoKubernetes("the token of the kubeconfig's user holds characters that no header may have")
     return kopf.ConnectionInfo(
-        server=str(cluster["server"]),
-        ca_path=cluster.get("certificate-authority"),
-        ca_data=cluster.get("certificate-authority-data"),
-        insecure=cluster.get("insecure-skip-tls-verify"),
-        certificate_path=user.get("client-certificate"),
-        certificate_data=issued.certificate or user.get("client-certificate-data"),
-        private_key_path=user.get("client-key"),
-        private_key_data=issued.key or user.get("client-key-data"),
-        username=user.get("username"),
-        password=user.get("password"),
+        server=cluster.server or "",
+        ca_path=cluster.certificate_authority,
+        ca_data=cluster.certificate_authority_data,
+        insecure=cluster.insecure_skip_tls_verify,
+        certificate_path=user.client_certificate,
+        certificate_data=issued.certificate or user.client_certificate_data,
+        private_key_path=user.client_key,
+        private_key_data=issued.key or user.client_key_data,
+        username=user.username,
+        password=user.password,
         token=token,
         default_namespace=chosen.namespace or None,
     )
+
+
+def _impersonation(user: User) -> Headers:
+    """Whose name calls are made in, where it is not that of the credentials."""
+    if not user.as_user:
+        if user.as_uid or user.as_groups or user.as_user_extra:
+            raise NoKubernetes("the kubeconfig's user has as-uid, as-groups or as-user-extra without as")
+        return ()
+    caller = Caller(user.as_user, user.as_uid or "", tuple(user.as_groups or ()), user.as_user_extra or {})
+    try:
+        return impersonation_headers(caller)
+    except ValueError as error:
+        raise NoKubernetes(f"as whom the kubeconfig's user acts: {error}") from None
 
 
 def _files() -> list[Path]:
@@ -139,7 +164,7 @@ def _files() -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
-def _read(file: Path) -> Entry:
+def _read(file: Path) -> Content:
     found = yaml.safe_load(file.read_text())
     if not isinstance(found, Mapping):
         raise NoKubernetes(f"{file} is no kubeconfig")

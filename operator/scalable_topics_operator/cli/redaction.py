@@ -1,4 +1,4 @@
-"""What must not leave a cluster in a support bundle is taken out of objects and texts. Pure.
+"""What must not leave a cluster in a support bundle is taken out of objects. Pure.
 
 Secrets are never read. What is taken out here is what people put where it does not belong, and what users of topics
 have written for themselves: values of properties and annotations, environments of pods, and whatever looks like a
@@ -11,65 +11,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from scalable_topics_operator.cli.redacted_text import LEFT_OUT, is_secret, redacted_text
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import GROUP
 
-LEFT_OUT = "(left out)"
-
-_SECRET = (
-    r"(?:pass(?:word|wd|phrase)?|secret|token|credential|authorization|cookie|(?:api|access|private|signing)[._-]?key)"
-)
-# Fields that name a Secret, one of its keys or a file, and hold none of it.
-_NAME_ENDINGS = ("Name", "Names", "Ref", "File", "Path", "Url", "Seconds", "passwordKey", "usernameKey", "tokenKey")
-_IS_NO_NAME = "".join(f"(?<!{ending})" for ending in _NAME_ENDINGS)
-_SECRET_FIELD = re.compile(rf"{_SECRET}.*{_IS_NO_NAME}$", re.IGNORECASE | re.DOTALL)
-# Of bounded length before a mark: a long run of characters costs no more than its length.
-_TEXTS = (
-    # PEM blocks of keys.
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), LEFT_OUT),
-    # JSON Web Tokens, whoever made them.
-    (re.compile(r"\beyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*"), LEFT_OUT),
-    # Of a header, whatever its scheme is.
-    (
-        re.compile(
-            r"""(authorization\\?["']?[ \t]*[=:][ \t]*\\?["']?\w+)[ \t]+[\w.~+/=-]+""",
-            re.IGNORECASE,
-        ),
-        rf"\1 {LEFT_OUT}",
-    ),
-    # Of a header that is not named; a plain word, as in "basic authentication", is no credential.
-    (re.compile(r"\b((?i:Bearer|Basic))[ \t]+(?![a-z]+\b)[\w.~+/=-]{8,}"), rf"\1 {LEFT_OUT}"),
-    # User and password of an address.
-    (re.compile(r"(://)[^\s/@:]{0,200}:[^\s/@]{0,2000}@"), rf"\1{LEFT_OUT}@"),
-    # name=value, "name": "value", and so on.
-    (
-        re.compile(
-            rf"""({_SECRET}[\w.-]{{0,60}}{_IS_NO_NAME}\\?["']?[ \t]*[=:][ \t]*\\?["']?)"""
-            rf"""(?!{re.escape(LEFT_OUT)})[^\s"'\\,;&{{}}\[\]]+""",
-            re.IGNORECASE,
-        ),
-        rf"\1{LEFT_OUT}",
-    ),
-)
+# Beneath a field such as `secret` of a volume or `token` of a connection: what only tells where the credential is.
+_POINTERS = re.compile(r"name|namespace|path|audience|defaultMode|.*(?:Name|Ref|Seconds)")
+# A key of a Secret and the file it becomes.
+_KEY_TO_PATH = frozenset(("key", "path", "mode"))
+_ARGUMENT = re.compile(r"(?P<name>-{0,2}[\w.-]+)(?P<value>=.*)?", re.DOTALL)
 
 
 def redacted(body: Body) -> Body:
     """An object as it may be shown to strangers."""
-    found = _of_mapping(body)
-    metadata = dict(found.get("metadata") or {})
-    metadata.pop("managedFields", None)
-    if annotations := metadata.get("annotations"):
-        # kubectl keeps whole objects in one of them.
-        kept = {name: value if f"{GROUP}/" in name else LEFT_OUT for name, value in annotations.items()}
-        metadata["annotations"] = kept
-    return {**found, "metadata": metadata} if metadata else found
-
-
-def redacted_text(text: str) -> str:
-    """A text without what looks like a credential."""
-    for pattern, instead in _TEXTS:
-        text = pattern.sub(instead, text)
-    return text
+    return _of_mapping(body)
 
 
 def _of_mapping(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,27 +32,65 @@ def _of_mapping(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_field(name: str, value: Any) -> Any:
-    if name == "properties" and isinstance(value, Mapping):
+    if name == "metadata" and isinstance(value, Mapping):
+        # Templates of pods have one of their own.
+        return _of_mapping({key: one for key, one in value.items() if key != "managedFields"})
+    if name == "annotations" and isinstance(value, Mapping):
+        # kubectl keeps whole objects in one of them.
+        return {str(key): _of_value(one) if f"{GROUP}/" in str(key) else LEFT_OUT for key, one in value.items()}
+    if name in ("properties", "env") and isinstance(value, Mapping):
         return dict.fromkeys(map(str, value), LEFT_OUT)
+    if name == "subscriptions" and isinstance(value, Mapping):
+        # By name, which says nothing of what is beneath.
+        return {str(key): _of_value(one) for key, one in value.items()}
     if name == "env" and isinstance(value, list):
         return [_variable(one) if isinstance(one, Mapping) else LEFT_OUT for one in value]
-    if isinstance(value, str | int) and not isinstance(value, bool) and _is_secret(name):
-        return LEFT_OUT
-    return _of_value(value)
+    return _of_secret(value) if is_secret(name) else _of_value(value)
 
 
 def _of_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return _of_mapping(value)
     if isinstance(value, list | tuple):
-        return [_of_value(one) for one in value]
+        return _of_list(value)
     return redacted_text(value) if isinstance(value, str) else value
+
+
+def _of_list(found: list[Any] | tuple[Any, ...]) -> list[Any]:
+    """A list, which may be that of a program's arguments: what follows `--password` is one."""
+    kept: list[Any] = []
+    is_awaited = False
+    for one in found:
+        if is_awaited and isinstance(one, str) and not one.startswith("-"):
+            kept.append(LEFT_OUT)
+            is_awaited = False
+            continue
+        argument = _ARGUMENT.fullmatch(one) if isinstance(one, str) else None
+        is_awaited = False
+        if argument is None or not is_secret(argument["name"]):
+            kept.append(_of_value(one))
+        elif argument["value"]:
+            kept.append(f"{argument['name']}={LEFT_OUT}")
+        else:
+            kept.append(one)
+            is_awaited = one.startswith("-")
+    return kept
+
+
+def _of_secret(value: Any) -> Any:
+    """What a field holds that is named as credentials are."""
+    if isinstance(value, Mapping):
+        if "path" in value and value.keys() <= _KEY_TO_PATH:
+            return _of_mapping(value)
+        return {
+            str(name): _of_field(str(name), one) if _POINTERS.fullmatch(str(name)) else _of_secret(one)
+            for name, one in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_of_secret(one) for one in value]
+    return value if value is None or isinstance(value, bool) else LEFT_OUT
 
 
 def _variable(found: Mapping[str, Any]) -> dict[str, Any]:
     """An environment variable: where its value comes from may be told, what it is may not."""
     return {**_of_mapping(found), **({"value": LEFT_OUT} if "value" in found else {})}
-
-
-def _is_secret(name: str) -> bool:
-    return _SECRET_FIELD.search(name) is not None

@@ -291,8 +291,8 @@ class KubeClient:
         timeout_seconds = seconds_to_act(time.monotonic(), self._timeout_seconds)
         if not timeout_seconds:
             raise KubeUnavailable(what, 0, "nothing was sent: another replica may lead this object by now")
-        headers = CIMultiDict({"Accept": "application/json", **self._endpoint.headers})
-        headers.extend(self._impersonation)
+        headers = self._headers()
+        headers["Accept"] = "application/json"
         data = None
         if body is not None:
             headers["Content-Type"] = content_type
@@ -304,6 +304,12 @@ class KubeClient:
         if status < 300:
             return json.loads(text) if text else {}
         raise _error(what, status, text)
+
+    def _headers(self) -> CIMultiDict[str]:
+        """Who asks, in each request; some of them stand more than once."""
+        headers = CIMultiDict(self._endpoint.headers)
+        headers.extend(self._impersonation or self._endpoint.impersonation)
+        return headers
 
     async def _exchange(
         self,

@@ -15,6 +15,8 @@ from typing import Any
 import kopf
 import yaml
 
+from scalable_topics_operator.cluster.caller import Headers
+
 logger = logging.getLogger(__name__)
 
 
@@ -27,12 +29,14 @@ class KubeEndpoint:
         ssl_context: trust and client certificate; None for plain HTTP.
         headers: the authorization header, if any; never logged.
         namespace: default namespace of the credentials.
+        impersonation: headers that make calls another user's; none if empty.
     """
 
     server: str
     ssl_context: ssl.SSLContext | None
     headers: dict[str, str]
     namespace: str
+    impersonation: Headers = ()
 
     def __repr__(self) -> str:
         return f"KubeEndpoint({self.server})"

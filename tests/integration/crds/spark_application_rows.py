@@ -133,10 +133,16 @@ def _of_settings(table: Table) -> None:
     table.rule(
         path,
         "must not hold credentials; put them into a Secret and name it in environmentSecretRef",
-        [{"spark.hadoop.fs.s3a.aws.credentials.provider": "org.example.Provider"}],
+        [
+            {"spark.hadoop.fs.s3a.aws.credentials.provider": "org.example.Provider"},
+            {"spark.hadoop.fs.azure.account.keyprovider.store.dfs.core.windows.net": "org.example.KeyProvider"},
+        ],
         [
             {"spark.hadoop.fs.s3a.secret.key": "x"},
             {"spark.hadoop.fs.s3a.access.key": "x"},
+            {"spark.hadoop.fs.azure.account.key.store.dfs.core.windows.net": "x"},
+            {"spark.hadoop.fs.azure.account.key": "x"},
+            {"spark.sharedKey": "x"},
             {"spark.ssl.keyPassword": "x"},
             {"spark.sessionTOKEN": "x"},
         ],

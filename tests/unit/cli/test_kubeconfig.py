@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from scalable_topics_operator.cli.exec_credential import ExecCredentialError, Issued, issue
 from scalable_topics_operator.cli.kubeconfig import choose, log_in
+from scalable_topics_operator.cli.kubeconfig_entries import Cluster, Program
+from scalable_topics_operator.cli.main import app
 from scalable_topics_operator.cluster.kube_login import NoKubernetes
 
 V1 = "client.authentication.k8s.io/v1"
@@ -42,6 +46,10 @@ def _program(folder: Path, code: str) -> dict[str, Any]:
     file = folder / "gives.py"
     file.write_text(code)
     return {"apiVersion": V1, "command": sys.executable, "args": [str(file)]}
+
+
+def _issue(settings: dict[str, Any]) -> Issued:
+    return issue(Program.model_validate(settings), Cluster())
 
 
 def _printing(status: Any) -> str:
@@ -74,7 +82,8 @@ def test_of_several_files_the_first_with_a_name_wins_and_missing_ones_are_passed
 def test_paths_are_those_from_the_file_they_stand_in(tmp_path: Path) -> None:
     config = _config(**{"client-key": "keys/me.pem", "tokenFile": "/var/token"})
     chosen = choose([(tmp_path / "config", config)], None)
-    assert chosen.user == {"client-key": str(tmp_path / "keys/me.pem"), "tokenFile": "/var/token"}
+    assert chosen.user.client_key == str(tmp_path / "keys/me.pem")
+    assert chosen.user.token_file == "/var/token"
 
 
 def test_a_token_may_be_in_a_file(kubeconfig: Path) -> None:
@@ -97,7 +106,7 @@ def test_a_program_gives_the_token_and_is_told_of_the_cluster(kubeconfig: Path) 
 
 def test_a_program_may_give_a_certificate(tmp_path: Path) -> None:
     status = {"clientCertificateData": "certificate", "clientKeyData": "key"}
-    assert issue(_program(tmp_path, _printing(status)), {}) == Issued(None, "certificate", "key")
+    assert _issue(_program(tmp_path, _printing(status))) == Issued(None, "certificate", "key")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +121,7 @@ def test_a_program_may_give_a_certificate(tmp_path: Path) -> None:
 )
 def test_a_program_that_cannot_be_used_is_told(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ExecCredentialError, match=words):
-        issue(settings, {})
+        _issue(settings)
 
 
 @pytest.mark.parametrize(
@@ -122,11 +131,12 @@ def test_a_program_that_cannot_be_used_is_told(settings: dict[str, Any], words: 
         (f"print({SECRET!r})", "printed no ExecCredential"),
         (_printing({"expirationTimestamp": "2026-01-01T00:00:00Z"}), "neither a token nor a certificate"),
         (_printing({"clientCertificateData": SECRET}), "neither a token nor a certificate"),
+        (_printing({"token": [SECRET]}), "printed no ExecCredential"),
     ],
 )
 def test_a_program_that_gives_nothing_is_told_without_what_it_printed(tmp_path: Path, code: str, words: str) -> None:
     with pytest.raises(ExecCredentialError, match=words) as caught:
-        issue(_program(tmp_path, code), {})
+        _issue(_program(tmp_path, code))
     assert SECRET not in str(caught.value)
 
 
@@ -139,6 +149,7 @@ def test_a_program_that_gives_nothing_is_told_without_what_it_printed(tmp_path: 
         ({"users": None}, "no user 'u'"),
         ({"clusters": [{"name": "c", "cluster": {}}]}, "has no server"),
         ({"clusters": [{"name": "c", "cluster": {"server": "http://x", "proxy-url": "http://y"}}]}, "proxy-url"),
+        ({"clusters": [{"name": "c", "cluster": {"server": "https://x", "tls-server-name": "y"}}]}, "tls-server-name"),
     ],
 )
 def test_what_is_missing_is_told(kubeconfig: Path, change: dict[str, Any], words: str) -> None:
@@ -153,6 +164,44 @@ def test_what_cannot_be_read_is_told_without_what_it_holds(kubeconfig: Path, tex
     with pytest.raises(NoKubernetes) as caught:
         log_in()
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"users": 5}, "users of .*config is no list"),
+        ({"contexts": {"name": "x"}}, "contexts of .*config is no list"),
+        ({"contexts": [{"name": "x", "context": "hello"}]}, "context 'x' of .*config cannot be used: Input should be"),
+        ({"clusters": [{"name": "c", "cluster": {"server": 7}}]}, "cluster 'c' .*: server: Input should be a .*string"),
+        ({"users": [{"name": "u", "user": SECRET}]}, "user 'u' of .*config cannot be used: Input should be"),
+        ({"users": [{"name": "u", "user": {"token": [SECRET]}}]}, "user 'u' .*: token: Input should be a .*string"),
+        ({"users": [{"name": "u", "user": {"token": f"{SECRET}\nX: y"}}]}, "token .* no header may have"),
+        ({"users": [{"name": "u", "user": {"tokenFile": 7}}]}, "user 'u' .*: tokenFile: Input should be a .*string"),
+        ({"users": [{"name": "u", "user": {"exec": SECRET}}]}, "user 'u' .*: exec: Input should be"),
+        (
+            {"users": [{"name": "u", "user": {"exec": {"apiVersion": V1, "env": [{"name": SECRET}]}}}]},
+            "exec.env.0.value: Field required",
+        ),
+        ({"users": [{"name": "u", "user": {"exec": {"env": 5}}}]}, "user 'u' .*: exec.env: Input should be a .*list"),
+        ({"users": [{"name": "u", "user": {"as": "me", "as-groups": SECRET}}]}, "as-groups: Input should be a .*list"),
+        ({"users": [{"name": "u", "user": {"token": SECRET, "as-groups": ["dev"]}}]}, "as-groups .* without as"),
+        ({"users": [{"name": "u", "user": {"as": "me\nX: y"}}]}, "cannot be written in a header"),
+    ],
+)
+def test_what_is_of_another_kind_is_told_in_one_line_without_what_it_holds(
+    kubeconfig: Path, change: dict[str, Any], words: str
+) -> None:
+    kubeconfig.write_text(yaml.safe_dump({**_config(token=SECRET), **change}))
+    result = CliRunner().invoke(app, ["get"], env={"COLUMNS": "1000"})
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert re.search(words, result.stderr)
+    assert SECRET not in result.output
+
+
+def test_entries_show_nothing_of_themselves(tmp_path: Path) -> None:
+    chosen = choose([(tmp_path / "config", _config(token=SECRET, password=SECRET))], None)
+    assert SECRET not in f"{chosen} {chosen.user}"
 
 
 def test_keys_that_are_none_are_told_without_what_they_hold(kubeconfig: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from scalable_topics_operator.cli.bundle import Bundle
-from scalable_topics_operator.cli.redaction import LEFT_OUT, redacted, redacted_text
+from scalable_topics_operator.cli.redacted_text import LEFT_OUT, redacted_text
+from scalable_topics_operator.cli.redaction import redacted
 
 SECRET = "hunter2-0123456789abcdef"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJzdXBlcnVzZXIifQ.c2lnbmF0dXJl"
@@ -36,6 +37,33 @@ PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n-----END RSA PRIVATE KEY-----
         f"SESSION_COOKIE={SECRET}",
         f"key file:\n{PEM}",
         f"cut off: -----BEGIN PRIVATE KEY-----\n{SECRET}",
+        f"Set-Cookie: a=b; c={SECRET}",
+        f"password=abc,{SECRET}",
+        f"password=abc;{SECRET} next",
+        f"password=abc&{SECRET}",
+        f"password=[abc{SECRET}",
+        f'{{"message": "refused with password=abc,{SECRET}"}}',
+        f'"password": "two {SECRET}"',
+        f"password: 'it''s {SECRET}'",
+        f'"password": "a \\"quoted\\" {SECRET}"',
+        f'{{"message": "{{\\"db_password\\": \\"two {SECRET}\\"}}"}}',
+        f"{{'password': b'two {SECRET}'}}",
+        f'"password": "cut off {SECRET}',
+        f'{{"passwords": ["a1", "{SECRET}"], "x": 1}}',
+        f'{{"credentials": {{"user": "a", "pw": "{SECRET}"}}}}',
+        f"connect --password {SECRET}",
+        f"connect --password 'two {SECRET}'",
+        f'run ["connect", "--password", "two {SECRET}"]',
+        f"args:\n- --password\n- {SECRET}",
+        f"pulsar+ssl://user:p@{SECRET}@host",
+        f"https://user:p/{SECRET}@host/admin",
+        f"https://alice@example.com:{SECRET}@host",
+        f"https://{SECRET}@host/admin",
+        f"https://store/x?sv=2024&sig={SECRET}&se=2026",
+        f"https://store/x?X-Amz-Signature={SECRET}",
+        f"spark.hadoop.fs.azure.account.key.store.dfs.core.windows.net={SECRET}",
+        f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET};EndpointSuffix=core.windows.net",
+        f"SharedKey: {SECRET}",
     ],
 )
 def test_credentials_in_texts_are_left_out(text: str) -> None:
@@ -43,6 +71,24 @@ def test_credentials_in_texts_are_left_out(text: str) -> None:
     assert SECRET not in found
     assert LEFT_OUT in found
     assert redacted_text(found) == found, "a second look takes nothing more"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("token=abc,def and more", f"token={LEFT_OUT} and more"),
+        ('{"message": "password=abc,def", "x": 1}', f'{{"message": "password={LEFT_OUT}", "x": 1}}'),
+        ('{"token":123,"x":"y"}', f'{{"token":{LEFT_OUT},"x":"y"}}'),
+        ('"password": "two words", "x": "y"', f'"password": "{LEFT_OUT}", "x": "y"'),
+        ("https://user:p@ss@host:8443/a", f"https://{LEFT_OUT}@host:8443/a"),
+        ("https://t0ken@host:8443/a", f"https://{LEFT_OUT}@host:8443/a"),
+        ("GET /x?sig=a%2Fb&se=2026 answered 403", f"GET /x?sig={LEFT_OUT}&se=2026 answered 403"),
+        ("by AKIAIOSFODNN7EXAMPLE, refused", f"by {LEFT_OUT}, refused"),
+        ("connect --password two --verbose", f"connect --password {LEFT_OUT} --verbose"),
+    ],
+)
+def test_what_stands_around_a_credential_stays(text: str, found: str) -> None:
+    assert redacted_text(text) == found
 
 
 def test_web_tokens_are_left_out_wherever_they_stand() -> None:
@@ -62,6 +108,13 @@ def test_web_tokens_are_left_out_wherever_they_stand() -> None:
         "name: pulsar\n  deletionPolicy: Retain",
         "tokenExpirationSeconds: 600",
         'scalable_topics_operations_total{kind="Split",result="Succeeded"} 3.0',
+        "imageID: docker-pullable://nginx@sha256:0123456789abcdef",
+        "pulsar://a:6650,b:6650/me@home",
+        "Key_Shared: 3 consumers of design-1",
+        "spark.hadoop.fs.azure.account.keyprovider.store: org.example.KeyProvider",
+        "connect --token-file /run/token --use-token --verbose",
+        '"token": "", "password": \'\'',
+        '"token": {\n  "secretRef": {"name": "pulsar-admin", "key": "token"}',
     ],
 )
 def test_what_explains_a_fault_stays(text: str) -> None:
@@ -69,7 +122,15 @@ def test_what_explains_a_fault_stays(text: str) -> None:
 
 
 def test_a_long_run_of_characters_takes_no_longer_than_it_is() -> None:
-    for run in ("a" * 200_000, "token" * 40_000, "://" + "x" * 200_000, "eyJ" + "x" * 200_000):
+    colons = "://a:b" * 20_000
+    for run in (
+        "a" * 200_000,
+        "token" * 40_000,
+        "://" + "x" * 200_000,
+        "eyJ" + "x" * 200_000,
+        colons,
+        "-pass" * 40_000,
+    ):
         assert redacted_text(run) == run
 
 
@@ -118,6 +179,60 @@ def test_environments_of_pods_keep_names_and_where_values_come_from() -> None:
     found = redacted({"spec": {"containers": [container]}})["spec"]["containers"][0]
     assert found["env"] == [{"name": "PLAIN", "value": LEFT_OUT}, container["env"][1]]
     assert found["args"] == ["--workers=8", f"--peer-token={LEFT_OUT}"]
+
+
+def test_arguments_lose_what_follows_a_secret_flag_and_nothing_else() -> None:
+    arguments = [
+        "--password",
+        SECRET,
+        "--use-token",
+        "--token-file",
+        "/run/token",
+        f"--db-password=two {SECRET}",
+        "run",
+    ]
+    found = redacted({"spec": {"template": {"spec": {"containers": [{"args": arguments}]}}}})
+    assert found["spec"]["template"]["spec"]["containers"][0]["args"] == [
+        *("--password", LEFT_OUT, "--use-token", "--token-file", "/run/token", f"--db-password={LEFT_OUT}", "run"),
+    ]
+
+
+def test_a_subscription_may_be_called_as_credentials_are() -> None:
+    stats = {"subscriptions": {"token-reader": {"msgBacklog": 3}}}
+    assert redacted(stats) == stats
+
+
+def test_templates_of_pods_lose_their_annotations_too() -> None:
+    metadata = {"annotations": {"vault/inject": SECRET}, "labels": {"app": "x"}, "managedFields": [{"manager": "x"}]}
+    found = redacted({"spec": {"template": {"metadata": metadata}, "items": [{"metadata": metadata}]}})
+    kept = {"annotations": {"vault/inject": LEFT_OUT}, "labels": {"app": "x"}}
+    assert found == {"spec": {"template": {"metadata": kept}, "items": [{"metadata": kept}]}}
+
+
+def test_all_beneath_a_secret_field_is_left_out_but_where_it_is_kept() -> None:
+    pod = {
+        "volumes": [
+            {"secret": {"secretName": "tls", "defaultMode": 420, "items": [{"key": "ca.crt", "path": "ca"}]}},
+            {"serviceAccountToken": {"audience": "pulsar", "expirationSeconds": 600, "path": "token"}},
+        ],
+        "imagePullSecrets": [{"name": "registry"}],
+        "automountServiceAccountToken": False,
+        "auth": {"token": {"secretRef": {"name": "pulsar-admin", "key": "token"}}},
+        "load": {"sparkApplication": {"imagePullSecrets": ["registry"]}},
+    }
+    assert redacted({"spec": pod}) == {"spec": pod}
+    found = redacted(
+        {
+            "passwords": [SECRET, {"key": SECRET}],
+            "credentials": {"name": "db", "user": SECRET, "more": {"pin": 1234, "words": [SECRET]}},
+            "sparkConf": {"spark.hadoop.fs.azure.account.key.store.dfs.core.windows.net": SECRET},
+        }
+    )
+    assert found == {
+        "passwords": [LEFT_OUT, {"key": LEFT_OUT}],
+        "credentials": {"name": "db", "user": LEFT_OUT, "more": {"pin": LEFT_OUT, "words": [LEFT_OUT]}},
+        "sparkConf": {"spark.hadoop.fs.azure.account.key.store.dfs.core.windows.net": LEFT_OUT},
+    }
 
 
 def test_a_bundle_is_its_users_alone_and_still_readable_yaml(tmp_path: Path) -> None:
