@@ -18,6 +18,8 @@ RATES = ("msgRateIn", "byteRateIn", "msgRateOut", "byteRateOut")
 """As Pulsar's statistics name them."""
 MOST_LOOKED_AT = 64
 """Segments of which the backlog is asked, since a broker is asked for each."""
+ALL_SEGMENTS, ACTIVE_SEGMENTS = "all segments", "active segments"
+"""What the backlog of a subscription may be the sum of."""
 
 _THRESHOLDS = dict(zip(RATES, ("msgRateIn", "bytesRateIn", "msgRateOut", "bytesRateOut"), strict=True))
 _LOOKS_AT_A_TIME = 8
@@ -52,13 +54,15 @@ class TopicFacts:
     Args:
         segments: by id.
         load_age_seconds: how old the load is; None if there is none.
-        backlog: messages of the whole topic by subscription.
+        backlog: messages by subscription: of the whole topic, or of what `backlog_of` says.
+        backlog_of: segments that the backlog is the sum of.
         why: why nothing is known; empty if something is.
     """
 
     segments: Mapping[int, SegmentFacts] = field(default_factory=dict)
     load_age_seconds: float | None = None
     backlog: Mapping[str, int] = field(default_factory=dict)
+    backlog_of: str = ALL_SEGMENTS
     why: str = ""
 
     def of(self, segment_id: int) -> SegmentFacts:
@@ -105,7 +109,7 @@ class FactsSource:
         except CliError as error:
             return TopicFacts(why=why(error))
         newest_first = [*layout.active, *sorted(layout.sealed, key=lambda one: -one.segment_id)]
-        return facts_of(stats, await self._backlogs(self._gateway, ref, newest_first[:MOST_LOOKED_AT]))
+        return facts_of(stats, await self._backlogs(self._gateway, ref, newest_first[:MOST_LOOKED_AT]), layout.segments)
 
     async def _backlogs(
         self, asked: Gateway, ref: TopicRef, segments: Iterable[Segment]
@@ -125,20 +129,38 @@ class FactsSource:
         return {one: backlog for one, backlog in looks if backlog is not None}
 
 
-def facts_of(stats: Mapping[str, Any], backlogs: Mapping[int, Mapping[str, int]]) -> TopicFacts:
+def facts_of(
+    stats: Mapping[str, Any], backlogs: Mapping[int, Mapping[str, int]], segments: Iterable[int]
+) -> TopicFacts:
     """What the gateway's answers say.
 
     Args:
         stats: of the topic.
         backlogs: by segment and subscription, as far as they were asked.
+        segments: all that the layout has.
     """
     loads = {int(one): found.get("load") for one, found in ((stats.get("layout") or {}).get("segments") or {}).items()}
     policy = (stats.get("autoScale") or {}).get("policy") or {}
+    is_whole = all(one in backlogs for one in segments)
     return TopicFacts(
         {one: _facts(loads.get(one), policy, backlogs.get(one)) for one in {*loads, *backlogs}},
         (stats.get("scaling") or {}).get("loadAgeSeconds"),
-        {name: one.get("msgBacklog", 0) for name, one in (stats.get("subscriptions") or {}).items()},
+        _sums(backlogs.values()) if is_whole else _told(stats),
+        ALL_SEGMENTS if is_whole else ACTIVE_SEGMENTS,
     )
+
+
+def _sums(backlogs: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    total: dict[str, int] = {}
+    for of_segment in backlogs:
+        for name, messages in of_segment.items():
+            total[name] = total.get(name, 0) + messages
+    return dict(sorted(total.items()))
+
+
+def _told(stats: Mapping[str, Any]) -> Mapping[str, int]:
+    """Backlog as the statistics have it: on Classic that is what was sampled, and only active segments are."""
+    return {name: one.get("msgBacklog", 0) for name, one in (stats.get("subscriptions") or {}).items()}
 
 
 def _facts(
