@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scalable_topics.layout import Segment, SegmentLayout, segment_descriptor
-from scalable_topics_operator.cli.faults import CliError
+from scalable_topics_operator.cli.faults import CliError, Unreachable, Unrecognised
 from scalable_topics_operator.cli.gateway_access import GatewayOptions, gateway, why
 from scalable_topics_operator.cli.gateway_client import Gateway
 from scalable_topics_operator.cli.kubernetes import TopicRef
@@ -77,39 +77,64 @@ async def facts_source(options: GatewayOptions | None) -> AsyncIterator[FactsSou
     Args:
         options: how it is reached; None if it is not to be asked.
     """
-    if options is None:
-        yield FactsSource(None, "not asked for")
-        return
-    async with AsyncExitStack() as stack:
-        try:
-            source = FactsSource(await stack.enter_async_context(gateway(options)), "")
-        except CliError as error:
-            source = FactsSource(None, why(error))
+    source = FactsSource(options)
+    try:
         yield source
+    finally:
+        await source.close()
 
 
 class FactsSource:
-    """Answers what is known of topics.
+    """Answers what is known of topics, for as long as it is asked: tokens run out, and pods go.
 
     Args:
-        asked: the gateway; None if it cannot be asked.
-        unknown: why not.
+        options: how the gateway is reached; None if it is not to be asked.
     """
 
-    def __init__(self, asked: Gateway | None, unknown: str) -> None:
-        self._gateway = asked
-        self._unknown = unknown
+    def __init__(self, options: GatewayOptions | None) -> None:
+        self._options = options
+        self._gateway: Gateway | None = None
+        self._way = AsyncExitStack()
+        self._turn = asyncio.Lock()
 
     async def look(self, ref: TopicRef, layout: SegmentLayout) -> TopicFacts:
         """What is known of a topic's segments now. Raises nothing: `why` says what is in the way."""
-        if self._gateway is None:
-            return TopicFacts(why=self._unknown)
+        if self._options is None:
+            return TopicFacts(why="not asked for")
         try:
-            stats = await self._gateway.ask(ref, "stats")
+            asked, stats = await self._stats(self._options, ref)
         except CliError as error:
             return TopicFacts(why=why(error))
         newest_first = [*layout.active, *sorted(layout.sealed, key=lambda one: -one.segment_id)]
-        return facts_of(stats, await self._backlogs(self._gateway, ref, newest_first[:MOST_LOOKED_AT]), layout.segments)
+        return facts_of(stats, await self._backlogs(asked, ref, newest_first[:MOST_LOOKED_AT]), layout.segments)
+
+    async def close(self) -> None:
+        """Let go of the gateway."""
+        async with self._turn:
+            self._gateway = None
+            await self._way.aclose()
+
+    async def _stats(self, options: GatewayOptions, ref: TopicRef) -> tuple[Gateway, Mapping[str, Any]]:
+        kept = self._gateway
+        asked = await self._reached(options, None)
+        try:
+            return asked, await asked.ask(ref, "stats")
+        except (Unrecognised, Unreachable):
+            if kept is None:
+                raise
+        # It answered once: another token, or another replica, may do.
+        asked = await self._reached(options, asked)
+        return asked, await asked.ask(ref, "stats")
+
+    async def _reached(self, options: GatewayOptions, useless: Gateway | None) -> Gateway:
+        """The gateway that all looks share; another one if it is the useless one. Raises CliError."""
+        async with self._turn:
+            if self._gateway is not None and self._gateway is useless:
+                self._gateway = None
+                await self._way.aclose()
+            if self._gateway is None:
+                self._gateway = await self._way.enter_async_context(gateway(options))
+            return self._gateway
 
     async def _backlogs(
         self, asked: Gateway, ref: TopicRef, segments: Iterable[Segment]
