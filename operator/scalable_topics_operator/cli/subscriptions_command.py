@@ -15,7 +15,7 @@ from scalable_topics_operator.cli.options import Output
 from scalable_topics_operator.cli.printing import as_allowed, for_machines, people
 from scalable_topics_operator.cli.segment_facts import ALL_SEGMENTS, TopicFacts, facts_source
 from scalable_topics_operator.cli.tables import cells, line, plain, table
-from scalable_topics_operator.cli.topic_view import TopicView, age, ids, seconds_since
+from scalable_topics_operator.cli.topic_view import TopicView, age, ids, seconds_since, subscription_kind
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 
@@ -76,7 +76,7 @@ def _row(
     }
     return {
         "name": name,
-        "kind": body["spec"]["type"] if body else "Ordered" if recorded.get("ordered") else "Shared",
+        "kind": subscription_kind(recorded, body),
         "phase": status.get("phase") or recorded.get("phase") or "Declared",
         "declared": declared,
         "initialPosition": recorded.get("initialPosition", "Earliest"),

@@ -205,6 +205,17 @@ def test_a_description_has_everything_there_is_about_a_topic() -> None:
         assert words in lines
 
 
+def test_an_ordered_subscription_is_called_so_by_those_who_may_not_see_its_object() -> None:
+    """What kind of ordered one it is only the object says."""
+    recorded = [{"name": "billing", "phase": "Active", "ordered": True}, {"name": "audit", "phase": "Active"}]
+    body = {**BODY, "status": {**BODY["status"], "subscriptions": recorded}}
+    lines = _said(lambda console: show_description(console, body, [], [], [], NOW, wide=False))
+    assert "billing Ordered Active Earliest - -" in lines
+    assert "audit Shared Active Earliest - -" in lines
+    rows = subscription_rows(TopicView(body), [], TopicFacts())
+    assert [(row["name"], row["kind"]) for row in rows[:2]] == [("audit", "Shared"), ("billing", "Ordered")]
+
+
 def test_a_topic_without_a_layout_is_described_with_the_reason() -> None:
     ready = {"type": "Ready", "status": "False", "reason": "NameTaken", "message": "an ordinary topic has it"}
     body = {**BODY, "status": {"conditions": [ready]}}
@@ -285,7 +296,20 @@ def test_ages_read_as_kubectls(seconds: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(None, "-"), (0, "0"), (999, "999"), (1000, "1k"), (12_345, "12.3k"), (5_000_000, "5M"), (8e15, "8000T")],
+    [
+        (None, "-"),
+        (0, "0"),
+        (999.49, "999"),
+        (999.5, "1k"),
+        (999.99, "1k"),
+        (1000, "1k"),
+        (12_345, "12.3k"),
+        (999_499, "999k"),
+        (999_600, "1M"),
+        (5_000_000, "5M"),
+        (999.7e12, "1000T"),
+        (8e15, "8000T"),
+    ],
 )
 def test_amounts_are_short(number: float | None, text: str) -> None:
     assert amount(number) == text
