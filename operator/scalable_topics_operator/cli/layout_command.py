@@ -105,6 +105,21 @@ def layout_json(view: TopicView, found: SegmentLayout, facts: TopicFacts) -> Map
     }
 
 
+def no_layout_json(view: TopicView, problem: str) -> Mapping[str, Any]:
+    """The same of a topic without one, which has no epoch.
+
+    Args:
+        view: the topic.
+        problem: why it has none.
+    """
+    return {
+        "scalableTopic": f"{view.namespace}/{view.name}",
+        "topic": view.topic,
+        "epoch": None,
+        "problem": problem,
+    }
+
+
 def _segment_json(segment: Segment, known: SegmentFacts) -> Mapping[str, Any]:
     return {
         "id": segment.segment_id,
