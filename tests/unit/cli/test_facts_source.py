@@ -54,7 +54,7 @@ class Cluster:
             if self.knows_nobody or request.headers["Authorization"] != f"Bearer token-{self.tokens}":
                 return web.json_response({"reason": "the token has expired"}, status=401)
             if request.path.endswith("/stats"):
-                return web.json_response({"scaling": {"loadAgeSeconds": 1.0}})
+                return web.json_response({"subscriptions": {"billing": {"msgBacklog": 7}}})
             return web.json_response({"billing": {"backlog": 7, "counts": True}})
 
         app = web.Application()

@@ -123,11 +123,16 @@ def test_the_backlog_of_a_subscription_is_what_is_left_in_sealed_segments_too() 
     """The statistics sum the active ones, which is nothing right after a split."""
     assert (WHOLE.backlog, WHOLE.backlog_of) == ({"audit": 1, "billing": 312}, "all segments")
     assert (FACTS.backlog, FACTS.backlog_of) == ({"billing": 12}, "active segments"), "nobody answered for 1 and 3"
-    for facts, words in ((WHOLE, "backlog of billing: 312"), (FACTS, "backlog of billing in active segments: 12")):
-        view = layout_view(TopicView(BODY), LAYOUT, facts, LayoutOptions(0, False), Console(width=100))
-        assert words in _said(lambda console, view=view: console.print(view))[1]
-        shown = layout_json(TopicView(BODY), LAYOUT, facts)
-        assert (shown["backlog"], shown["backlogOf"]) == (facts.backlog, facts.backlog_of)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"), [(WHOLE, "backlog of billing: 312"), (FACTS, "backlog of billing in active segments: 12")]
+)
+def test_a_layout_says_of_what_the_backlog_is(facts: TopicFacts, words: str) -> None:
+    view = layout_view(TopicView(BODY), LAYOUT, facts, LayoutOptions(0, False), Console(width=100))
+    assert words in _said(lambda console: console.print(view))[1]
+    shown = layout_json(TopicView(BODY), LAYOUT, facts)
+    assert (shown["backlog"], shown["backlogOf"]) == (facts.backlog, facts.backlog_of)
 
 
 def test_get_has_the_columns_of_kubectl() -> None:
