@@ -18,8 +18,11 @@ DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions"
 OWN_ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview")
 
 _WATCH_SECONDS = 300
+# Longer than that nothing comes only from who is not there any more.
+_WATCH_SILENCE_SECONDS = _WATCH_SECONDS + 30
+_LOG_SILENCE_SECONDS = 30
 _LINE_BYTES = 4 * 1024 * 1024
-_EXPIRED = 410
+_UNAUTHORIZED, _EXPIRED = 401, 410
 
 
 class WatchExpired(Exception):
@@ -78,7 +81,7 @@ class ApiServer(KubeClient):
         if name is not None:
             query["fieldSelector"] = f"metadata.name={name}"
         what = f"watch {resource.plural}"
-        async with self._opened(resource.path(namespace), query, what) as response:
+        async with self._opened(resource.path(namespace), query, what, _WATCH_SILENCE_SECONDS) as response:
             async for line in _lines(response, what):
                 event = json.loads(line)
                 if event["type"] == "ERROR":
@@ -93,7 +96,8 @@ class ApiServer(KubeClient):
         if previous:
             query["previous"] = "true"
         path = PODS.path(namespace, pod, "log")
-        async with self._opened(path, query, f"get log of pod {namespace}/{pod}") as response:
+        what = f"get log of pod {namespace}/{pod}"
+        async with self._opened(path, query, what, _LOG_SILENCE_SECONDS) as response:
             return await response.text(errors="replace")
 
     @asynccontextmanager
@@ -117,17 +121,29 @@ class ApiServer(KubeClient):
             raise KubeUnavailable(what, 0, str(error) or type(error).__name__) from None
 
     @asynccontextmanager
-    async def _opened(self, path: str, query: Mapping[str, str], what: str) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response whose body is read as it comes."""
-        try:
-            async with self._live_session().get(
+    async def _opened(
+        self, path: str, query: Mapping[str, str], what: str, silence_seconds: float
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A response whose body is read as it comes, and given up when nothing comes for so long."""
+
+        async def get() -> aiohttp.ClientResponse:
+            return await self._live_session().get(
                 self._endpoint.server + path,
                 params=query,
                 headers=self._headers(),
                 ssl=self._endpoint.ssl_context or True,
                 allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(sock_connect=self._timeout_seconds),
-            ) as response:
+                timeout=aiohttp.ClientTimeout(sock_connect=self._timeout_seconds, sock_read=silence_seconds),
+            )
+
+        try:
+            response = await get()
+            if response.status == _UNAUTHORIZED:
+                # Tokens expire; whoever issued this one issues another.
+                response.close()
+                self._endpoint = self._login()
+                response = await get()
+            async with response:
                 if response.status != 200:
                     raise _refusal(what, response.status, _message(await response.text()))
                 yield response

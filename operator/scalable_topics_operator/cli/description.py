@@ -12,7 +12,7 @@ from scalable_topics_operator.cli.faults import Refused
 from scalable_topics_operator.cli.segment_facts import TopicFacts
 from scalable_topics_operator.cli.segment_table import segments_table
 from scalable_topics_operator.cli.tables import cells, line, table
-from scalable_topics_operator.cli.topic_view import TopicView, age, ids, seconds_since
+from scalable_topics_operator.cli.topic_view import TopicView, age, ids, seconds_since, subscription_kind
 from scalable_topics_operator.cluster.kube_client import Body
 
 _FEW = 10
@@ -121,7 +121,7 @@ def _show_subscriptions(console: Console, view: TopicView, ordered: Sequence[Bod
         shown.add_row(
             *cells(
                 one.get("name"),
-                body["spec"].get("type") if body else "Shared",
+                subscription_kind(one, body),
                 one.get("phase"),
                 one.get("initialPosition", "Earliest"),
                 consumers,

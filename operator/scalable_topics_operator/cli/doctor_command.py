@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -24,7 +24,7 @@ from scalable_topics_operator.cli.tables import cells, table
 from scalable_topics_operator.cluster.installation import CONFIG_MAP_NAME
 from scalable_topics_operator.cluster.kube_client import Body, Resource
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeForbidden, KubeNotFound
-from scalable_topics_operator.cluster.lease_record import LEASES, SHARD, LeaseRecord
+from scalable_topics_operator.cluster.lease_record import LEASES
 from scalable_topics_operator.cluster.resources import (
     CONFIG_MAPS,
     CONNECTIONS,
@@ -62,7 +62,7 @@ class Patient:
         namespace: of the operator; empty if it was not found.
         leases: in it.
         pods: in it, of the operator.
-        objects: of our kinds, by plural.
+        objects: of our kinds, by plural; without the kinds that were not shown.
         found: what was found.
     """
 
@@ -101,13 +101,11 @@ async def examine(kube: ApiServer, namespace: str | None, access: GatewayOptions
         where = kube.default_namespace
     patient.found += await _rights(kube, where)
     for kind in _KINDS:
-        patient.objects[kind.plural] = await _listed(kube, patient, kind, where)
+        if (listed := await _listed(kube, patient, kind, where)) is not None:
+            patient.objects[kind.plural] = listed
+    await _add_referenced(kube, patient)
     await _look_at_operator(kube, patient, access)
-    now = datetime.now(UTC)
-    patient.found += findings.judge_connections(patient.objects[CONNECTIONS.plural])
-    patient.found += findings.judge_topics(patient.objects[TOPICS.plural], now)
-    patient.found += findings.judge_subscriptions(patient.objects[SUBSCRIPTIONS.plural])
-    patient.found += findings.judge_operations(patient.objects[SEGMENT_OPERATIONS.plural], now)
+    patient.found += _judge(patient.objects, where, datetime.now(UTC))
     await _ask_gateway(patient, access)
     return patient
 
@@ -134,14 +132,52 @@ async def _rights(kube: ApiServer, namespace: str | None) -> list[Finding]:
     return [findings.ok("rights", f"all that stopics takes, {where}")]
 
 
-async def _listed(kube: ApiServer, patient: Patient, kind: Resource, namespace: str | None) -> list[Body]:
+async def _listed(kube: ApiServer, patient: Patient, kind: Resource, namespace: str | None) -> list[Body] | None:
+    """The objects of a kind; None, and a line that says so, where nobody can say which there are."""
     try:
         return await kube.list_all(kind, namespace)
     except KubeNotFound:
         patient.found.append(findings.judge_kinds([kind.plural], []))
     except KubeForbidden as error:
         patient.found.append(findings.warn(kind.plural, f"not shown to you: {error.message}", "get list on them"))
-    return []
+    return None
+
+
+async def _add_referenced(kube: ApiServer, patient: Patient) -> None:
+    """Look at the connections of topics that are in none of the namespaces that were listed."""
+    known = {_name(body) for body in patient.objects.get(CONNECTIONS.plural, ())}
+    references = {_connection_of(body) for body in patient.objects.get(TOPICS.plural, ())}
+    for where, name in sorted(one for one in references if "/".join(one) not in known):
+        try:
+            body = await kube.get(CONNECTIONS, where, name)
+        except KubeNotFound:
+            # Its topics are not ready, and say why.
+            continue
+        except KubeForbidden as error:
+            about = f"connection {where}/{name}"
+            patient.found.append(findings.warn(about, f"not shown to you: {error.message}", "ask for get on it"))
+            continue
+        patient.objects.setdefault(CONNECTIONS.plural, []).append(body)
+
+
+def _judge(objects: Mapping[str, Sequence[Body]], namespace: str | None, now: datetime) -> list[Finding]:
+    """What there is to say of the objects; of kinds that were not shown, nothing.
+
+    Args:
+        objects: of our kinds, by plural.
+        namespace: that they were looked for in; None for all.
+        now: for ages.
+    """
+    found: list[Finding] = []
+    connections = objects.get(CONNECTIONS.plural)
+    # Where only one namespace was looked at, all may be in others.
+    if connections or (connections is not None and namespace is None):
+        found += findings.judge_connections(connections)
+    if TOPICS.plural in objects:
+        found += findings.judge_topics(objects[TOPICS.plural], now)
+    found += findings.judge_subscriptions(objects.get(SUBSCRIPTIONS.plural, ()))
+    found += findings.judge_operations(objects.get(SEGMENT_OPERATIONS.plural, ()), now)
+    return found
 
 
 async def _look_at_operator(kube: ApiServer, patient: Patient, access: GatewayOptions) -> None:
@@ -185,20 +221,15 @@ async def _look_at_leases(kube: ApiServer, patient: Patient, shards: int | None)
 
 async def _second_look(kube: ApiServer, namespace: str, first: list[Body]) -> tuple[list[Body], frozenset[str]]:
     """The Leases again if some look stale: clocks may differ, and one that changes is held."""
-    now = datetime.now(UTC)
-    stale = {
-        body["metadata"]["name"]: body["metadata"]["resourceVersion"]
-        for body in first
-        if (record := LeaseRecord.parse(body)) and record.part == SHARD and not findings.is_fresh(body, now)
-    }
-    seconds = max((float((body.get("spec") or {}).get("leaseDurationSeconds") or 0) for body in first), default=0.0)
+    unsure = findings.unsure_leases(first, datetime.now(UTC))
     found, renewed = first, set[str]()
+    seconds = max((record.duration_seconds for record in unsure.values()), default=0.0)
     deadline = asyncio.get_running_loop().time() + seconds
-    while stale.keys() - renewed and asyncio.get_running_loop().time() < deadline:
+    while unsure.keys() - renewed and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(_LEASE_LOOK_SECONDS)
         found = await kube.list_all(LEASES, namespace)
         versions = {body["metadata"]["name"]: body["metadata"]["resourceVersion"] for body in found}
-        renewed = {name for name, before in stale.items() if versions.get(name, before) != before}
+        renewed = {name for name, before in unsure.items() if versions.get(name, before.version) != before.version}
     return found, frozenset(renewed)
 
 
@@ -219,7 +250,7 @@ async def _load_ages(patient: Patient, asked: Gateway) -> list[Finding]:
     room = asyncio.Semaphore(_ASKED_AT_A_TIME)
     intervals = {
         _name(body): float((body["spec"].get("load") or {}).get("intervalSeconds") or 0)
-        for body in patient.objects[CONNECTIONS.plural]
+        for body in patient.objects.get(CONNECTIONS.plural, ())
     }
     refused: list[Finding] = []
     ages: dict[str, float | None] = {}
@@ -235,15 +266,22 @@ async def _load_ages(patient: Patient, asked: Gateway) -> list[Finding]:
             refused.append(findings.warn(f"load of {name}", why(error), "it may be known in a moment: look again"))
             return
         ages[name] = (stats.get("scaling") or {}).get("loadAgeSeconds")
-        of_topics[name] = intervals.get(ref.connection or "", 0.0)
+        if ref.connection in intervals:
+            of_topics[name] = intervals[ref.connection]
 
     measured = [
         body
-        for body in patient.objects[TOPICS.plural]
+        for body in patient.objects.get(TOPICS.plural, ())
         if (body.get("status") or {}).get("layout") and not body["spec"].get("paused")
     ]
     await asyncio.gather(*map(look, measured[:_TOPICS_ASKED]))
     return [*refused, *findings.judge_load_ages(ages, of_topics)]
+
+
+def _connection_of(topic: Body) -> tuple[str, str]:
+    """Namespace and name of a topic's connection."""
+    reference = topic["spec"]["connectionRef"]
+    return reference.get("namespace") or topic["metadata"]["namespace"], reference["name"]
 
 
 def _name(body: Body) -> str:

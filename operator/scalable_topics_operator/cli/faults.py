@@ -17,6 +17,10 @@ class Refused(CliError):
     """What was asked for does not exist, or the caller may not see it."""
 
 
+class Unrecognised(Refused):
+    """Whoever was asked does not know the caller, or not any more."""
+
+
 class BadUsage(CliError):
     """Options or files that cannot be used as they are."""
 

@@ -15,6 +15,7 @@ from scalable_topics_operator.cluster.lease_record import REPLICA, SHARD, LeaseR
 
 LEAST_KUBERNETES = (1, 31)
 _LONG_SECONDS = 600.0
+_CLOCK_SECONDS = 2.0
 _MOST_LINES = 20
 _MANY_RESTARTS = 5
 _FULL = 0.8
@@ -127,7 +128,18 @@ def is_fresh(body: Body, now: datetime) -> bool:
     """Whether a Lease counts still, if this machine's clock is right."""
     spec = body.get("spec") or {}
     since = seconds_since(spec.get("renewTime"), now)
-    return since is not None and since <= float(spec.get("leaseDurationSeconds") or 0)
+    # One of the future was renewed by another clock, by which it may have ended long ago.
+    return since is not None and -_CLOCK_SECONDS <= since <= float(spec.get("leaseDurationSeconds") or 0)
+
+
+def unsure_leases(bodies: Iterable[Body], now: datetime) -> dict[str, LeaseRecord]:
+    """Leases of shards and replicas, by name, of which this machine's clock does not tell that they count.
+
+    Args:
+        bodies: Leases of the operator's namespace.
+        now: by this machine's clock.
+    """
+    return {record.name: record for body in bodies if (record := LeaseRecord.parse(body)) and not is_fresh(body, now)}
 
 
 def judge_pods(pods: Iterable[Body]) -> list[Finding]:
@@ -219,17 +231,18 @@ def judge_load_ages(ages_seconds: Mapping[str, float | None], interval_seconds: 
 
     Args:
         ages_seconds: of the load of each topic, by namespace and name; None where there is none.
-        interval_seconds: between two samples, of each topic's connection.
+        interval_seconds: between two samples, of each topic's connection; nothing is said of topics without.
     """
     found = []
-    for topic, seconds in sorted(ages_seconds.items()):
-        most = 3 * max(interval_seconds.get(topic, 0.0), 10.0)
+    judged = {topic: seconds for topic, seconds in ages_seconds.items() if topic in interval_seconds}
+    for topic, seconds in sorted(judged.items()):
+        most = 3 * max(interval_seconds[topic], 10.0)
         if seconds is None or seconds > most:
             told = "not measured yet" if seconds is None else f"{age(seconds)} old, more than {age(most)}"
             namespace, _, name = topic.rpartition("/")
             advice = f"nothing is split or merged by it: stopics explain {name} -n {namespace}"
             found.append(warn(f"load of {topic}", told, advice))
-    known = [seconds for seconds in ages_seconds.values() if seconds is not None]
+    known = [seconds for seconds in judged.values() if seconds is not None]
     if not found and known:
         found.append(ok("load", f"of {len(known)} topics that were asked the oldest is {age(max(known))} old"))
     return found

@@ -12,10 +12,11 @@ import aiohttp
 from yarl import URL
 
 from scalable_topics.layout import TopicName
-from scalable_topics_operator.cli.faults import BadUsage, Refused, Unreachable
+from scalable_topics_operator.cli.faults import BadUsage, Refused, Unreachable, Unrecognised
 from scalable_topics_operator.cli.kubernetes import TopicRef
 
 _TIMEOUT_SECONDS = 10.0
+_UNAUTHORIZED = 401
 
 
 class Gateway:
@@ -79,6 +80,8 @@ class Gateway:
         if status == 200 and answer is not None:
             return answer
         reason = str((answer or {}).get("reason") or "something else than a gateway's answer")
+        if status == _UNAUTHORIZED:
+            raise Unrecognised(f"{ref.topic}: {status} {reason}")
         if 400 <= status < 500:
             raise Refused(f"{ref.topic}: {status} {reason}")
         raise Unreachable(f"{ref.topic}: {self._name} answers {status} {reason}")

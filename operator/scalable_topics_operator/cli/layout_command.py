@@ -21,7 +21,7 @@ from scalable_topics_operator.cli.layout_picture import (
 )
 from scalable_topics_operator.cli.options import Output
 from scalable_topics_operator.cli.printing import for_machines, people
-from scalable_topics_operator.cli.segment_facts import SegmentFacts, TopicFacts, facts_source
+from scalable_topics_operator.cli.segment_facts import ALL_SEGMENTS, SegmentFacts, TopicFacts, facts_source
 from scalable_topics_operator.cli.segment_table import segments_table
 from scalable_topics_operator.cli.tables import plain
 from scalable_topics_operator.cli.topic_view import TopicView, age, amount, ids
@@ -96,11 +96,27 @@ def layout_json(view: TopicView, found: SegmentLayout, facts: TopicFacts) -> Map
         "operation": view.status.get("operation"),
         "load": {"known": not facts.why, "why": facts.why, "ageSeconds": facts.load_age_seconds},
         "backlog": dict(facts.backlog),
+        "backlogOf": facts.backlog_of,
         "epochs": [
             {"epoch": row.epoch, "sinceMs": row.at_ms, "segments": [one.segment_id for one in row.segments]}
             for row in epoch_rows(found)
         ],
         "segments": [_segment_json(one, facts.of(one.segment_id)) for one in found.segments.values()],
+    }
+
+
+def no_layout_json(view: TopicView, problem: str) -> Mapping[str, Any]:
+    """The same of a topic without one, which has no epoch.
+
+    Args:
+        view: the topic.
+        problem: why it has none.
+    """
+    return {
+        "scalableTopic": f"{view.namespace}/{view.name}",
+        "topic": view.topic,
+        "epoch": None,
+        "problem": problem,
     }
 
 
@@ -140,6 +156,7 @@ def _load_line(facts: TopicFacts) -> Text:
     line = Text.assemble(("load: ", "bold"), f"{age(facts.load_age_seconds)} old")
     if facts.load_age_seconds is None:
         line = Text.assemble(("load: ", "bold"), ("not measured yet", "yellow"))
+    where = "" if facts.backlog_of == ALL_SEGMENTS else f" in {facts.backlog_of}"
     for name, messages in facts.backlog.items():
-        line.append_text(Text.assemble(("  backlog of ", "bold"), (plain(name), "bold"), f": {amount(messages)}"))
+        line.append_text(Text.assemble((f"  backlog of {plain(name)}{where}", "bold"), f": {amount(messages)}"))
     return line

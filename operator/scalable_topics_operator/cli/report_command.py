@@ -175,7 +175,7 @@ async def _add_metrics(kube: ApiServer, bundle: Bundle, pod: Body) -> None:
 
 
 async def _add_views(bundle: Bundle, patient: Patient, access: GatewayOptions, told: Steps) -> None:
-    topics = [body for body in patient.objects[TOPICS.plural] if (body.get("status") or {}).get("layout")]
+    topics = [body for body in patient.objects.get(TOPICS.plural, ()) if (body.get("status") or {}).get("layout")]
     if not topics:
         return
     told.tell("asking the gateway")

@@ -13,9 +13,9 @@ from scalable_topics_operator.cli.gateway_access import GatewayOptions
 from scalable_topics_operator.cli.kubernetes import api_server, find_object, list_of, ref_of
 from scalable_topics_operator.cli.options import Output
 from scalable_topics_operator.cli.printing import as_allowed, for_machines, people
-from scalable_topics_operator.cli.segment_facts import TopicFacts, facts_source
+from scalable_topics_operator.cli.segment_facts import ALL_SEGMENTS, TopicFacts, facts_source
 from scalable_topics_operator.cli.tables import cells, line, plain, table
-from scalable_topics_operator.cli.topic_view import TopicView, age, ids, seconds_since
+from scalable_topics_operator.cli.topic_view import TopicView, age, ids, seconds_since, subscription_kind
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 
@@ -45,7 +45,7 @@ async def subscriptions(
     if output.is_for_people:
         show_subscriptions(people(), rows, facts, datetime.now(UTC))
     else:
-        for_machines(output, {"topic": view.topic, "subscriptions": rows})
+        for_machines(output, {"topic": view.topic, "backlogOf": facts.backlog_of, "subscriptions": rows})
 
 
 def subscription_rows(view: TopicView, ordered: Sequence[Body], facts: TopicFacts) -> list[dict[str, Any]]:
@@ -76,14 +76,14 @@ def _row(
     }
     return {
         "name": name,
-        "kind": body["spec"]["type"] if body else "Ordered" if recorded.get("ordered") else "Shared",
+        "kind": subscription_kind(recorded, body),
         "phase": status.get("phase") or recorded.get("phase") or "Declared",
         "declared": declared,
         "initialPosition": recorded.get("initialPosition", "Earliest"),
         "outOfScope": list(recorded.get("outOfScope") or ()),
         "drained": list(status.get("drained") or ()),
         "version": status.get("version"),
-        "backlog": facts.backlog.get(name, sum(by_segment.values()) if by_segment else None),
+        "backlog": facts.backlog.get(name),
         "backlogBySegment": {str(one): messages for one, messages in by_segment.items()},
         "consumers": list(status.get("consumers") or ()),
     }
@@ -110,6 +110,8 @@ def show_subscriptions(console: Console, rows: Sequence[Mapping[str, Any]], fact
     console.print(shown)
     if facts.why:
         line(console, "backlog", f"not known: {facts.why}", "yellow")
+    elif facts.backlog_of != ALL_SEGMENTS:
+        line(console, "backlog", f"of {facts.backlog_of}: not all others were asked, or answered", "yellow")
     readers = table("subscription", "consumer", "registered", "reads", "lets go of")
     for row in rows:
         for consumer in row["consumers"]:

@@ -12,6 +12,7 @@ from scalable_topics_operator.cli.faults import Refused
 from scalable_topics_operator.cluster.kube_client import Body
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_LAST_OF_A_UNIT = 999.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,18 @@ def condition(body: Body, kind: str) -> Mapping[str, Any]:
     return {}
 
 
+def subscription_kind(recorded: Mapping[str, Any], body: Body | None) -> str:
+    """How a subscription is read.
+
+    Args:
+        recorded: of it, in the status of its topic.
+        body: its ScalableTopicSubscription; None where there is none, or it may not be seen.
+    """
+    if body is not None:
+        return str(body["spec"]["type"])
+    return "Ordered" if recorded.get("ordered") else "Shared"
+
+
 def seconds_since(timestamp: Any, now: datetime) -> float | None:
     """Age in seconds of a time as Kubernetes writes it; None for what is no such time."""
     try:
@@ -108,11 +121,12 @@ def amount(number: float | None) -> str:
     if number is None:
         return "-"
     value = float(number)
-    for unit in ("", "k", "M", "G", "T"):
-        if abs(value) < 1000 or unit == "T":
-            return f"{value:.3g}{unit}" if value < 1000 else f"{value:.0f}{unit}"
+    for unit in ("", "k", "M", "G"):
+        # Three digits of more would be those of a thousand.
+        if abs(value) < _LAST_OF_A_UNIT:
+            return f"{value:.3g}{unit}"
         value /= 1000
-    raise AssertionError("the last unit is taken")
+    return f"{value:.3g}T" if abs(value) < _LAST_OF_A_UNIT else f"{value:.0f}T"
 
 
 def ids(values: Iterable[int]) -> str:

@@ -19,10 +19,11 @@ from scalable_topics_operator.cli.faults import BadUsage, Refused
 from scalable_topics_operator.cli.gateway_access import GatewayOptions
 from scalable_topics_operator.cli.get_command import topics_table
 from scalable_topics_operator.cli.kubernetes import api_server, find_object, ref_of
-from scalable_topics_operator.cli.layout_command import LayoutOptions, layout_json, layout_view
+from scalable_topics_operator.cli.layout_command import LayoutOptions, layout_json, layout_view, no_layout_json
 from scalable_topics_operator.cli.options import Output
 from scalable_topics_operator.cli.printing import people, tell
 from scalable_topics_operator.cli.segment_facts import FactsSource, TopicFacts, facts_source
+from scalable_topics_operator.cli.tables import plain
 from scalable_topics_operator.cli.topic_view import TopicView
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.kube_errors import KubeUnavailable
@@ -161,7 +162,9 @@ class _Topic:
         try:
             found = self._view.layout()
         except Refused as refusal:
-            return self._draw(str(refusal))
+            if self._options.output is Output.JSON:
+                return typer.echo(json.dumps(no_layout_json(self._view, str(refusal))))
+            return self._draw(plain(refusal))
         if self._options.output is Output.JSON:
             return typer.echo(json.dumps(layout_json(self._view, found, self._facts)))
         options = LayoutOptions(_EPOCHS, self._options.output is Output.WIDE)

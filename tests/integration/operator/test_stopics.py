@@ -123,6 +123,8 @@ async def test_topics_are_changed_as_the_guide_has_it_and_shown_as_they_are(
     assert shown["load"]["known"], shown["load"]["why"]
     by_id = {one["id"]: one for one in shown["segments"]}
     assert by_id[routed["segment"]]["backlog"] == {"billing": 7}
+    assert by_id[routed["segment"]]["state"] == "Sealed"
+    assert (shown["backlog"], shown["backlogOf"]) == ({"billing": 7}, "all segments")
     picture = (await stopics("layout", "orders", "--epochs", "2", "--no-load", *where)).done()
     assert "load and backlog: not known: not asked for" in picture.lines
     blocks = [len(line.split("│")) - 2 for line in picture.output.splitlines() if "│" in line]

@@ -102,6 +102,24 @@ def test_a_lease_that_was_seen_to_change_is_held_whatever_clocks_say() -> None:
     assert _levels(found) == [Level.OK, Level.OK]
 
 
+def test_a_lease_of_the_future_counts_only_if_it_is_seen_to_change() -> None:
+    """This machine's clock is behind, and the replica may be dead."""
+    leases = [*_shards(-40, -1), *_replicas("a", "b")]
+    (found,) = findings.judge_leases(leases, 2, NOW, frozenset())
+    assert (found.level, found.message) == (Level.FAIL, "shards 0 of 2 have no leader")
+    assert findings.judge_leases(leases, 2, NOW, frozenset({shard_lease_name(0)}))[0].level is Level.OK
+
+
+def test_replicas_are_looked_at_again_as_shards_are_and_nothing_of_others_is() -> None:
+    """This machine's clock is ahead."""
+    ours = [*_shards(40, 1), _lease(replica_lease_name("a"), REPLICA, "a", 40), *_replicas("b")]
+    other = {"metadata": {"name": "kube-node", "resourceVersion": "1"}, "spec": {"leaseDurationSeconds": 3600}}
+    unsure = findings.unsure_leases([*ours, other], NOW)
+    assert sorted(unsure) == [replica_lease_name("a"), shard_lease_name(0)]
+    found = findings.judge_leases(ours, 2, NOW, frozenset(unsure))
+    assert _levels(found) == [Level.OK, Level.OK]
+
+
 def test_one_replica_alone_is_a_warning() -> None:
     assert _levels(findings.judge_leases([*_shards(1), *_replicas("a")], 1, NOW, frozenset())) == [Level.OK, Level.WARN]
 
@@ -197,8 +215,10 @@ def test_pods_that_are_not_ready_or_restart_are_told() -> None:
 
 
 def test_load_that_is_older_than_three_samples_is_stale() -> None:
-    intervals = {"a/b": 60.0}
+    intervals = {"a/b": 60.0, "a/c": 10.0, "a/d": 0.0}
     assert _levels(findings.judge_load_ages({"a/b": 170.0, "a/c": 29.0}, intervals)) == [Level.OK]
     stale = findings.judge_load_ages({"a/b": 190.0, "a/c": 31.0, "a/d": None}, intervals)
     assert _levels(stale) == [Level.WARN] * 3
     assert findings.judge_load_ages({}, {}) == []
+    unknown = findings.judge_load_ages({"a/b": 45.0, "a/c": None}, {})
+    assert unknown == [], "nobody knows how old it may be"

@@ -95,7 +95,11 @@ STATS: dict[str, Any] = {
     "autoScale": {"policy": {"split.msgRateIn": 10000, "split.bytesRateIn": 10_000_000, "split.msgRateOut": 0}},
     "scaling": {"loadAgeSeconds": 4.2},
 }
-FACTS = facts_of(STATS, {0: {"billing": 3}, 2: {"billing": 9, "audit": 1}})
+FACTS = facts_of(STATS, {0: {"billing": 3}, 2: {"billing": 9, "audit": 1}}, LAYOUT.segments)
+WHOLE = facts_of(
+    STATS, {0: {"billing": 300}, 1: {"billing": 0}, 2: {"billing": 9, "audit": 1}, 3: {"billing": 3}}, LAYOUT.segments
+)
+"""With an answer for each segment; the parent of a split has most of what is left."""
 
 
 def _said(show: Callable[[Console], object]) -> list[str]:
@@ -112,7 +116,23 @@ def test_the_load_of_a_segment_is_that_of_the_rate_nearest_to_its_threshold() ->
     assert (FACTS.of(3).rates, FACTS.of(3).ratio) == (None, None)
     assert (FACTS.of(0).backlog_sum, FACTS.of(2).backlog_sum, FACTS.of(1).backlog_sum) == (3, 10, None)
     assert (FACTS.load_age_seconds, FACTS.backlog) == (4.2, {"billing": 12})
-    assert facts_of({}, {}) == TopicFacts(), "an answer of the least"
+    assert facts_of({}, {}, ()) == TopicFacts(), "an answer of the least"
+
+
+def test_the_backlog_of_a_subscription_is_what_is_left_in_sealed_segments_too() -> None:
+    """The statistics sum the active ones, which is nothing right after a split."""
+    assert (WHOLE.backlog, WHOLE.backlog_of) == ({"audit": 1, "billing": 312}, "all segments")
+    assert (FACTS.backlog, FACTS.backlog_of) == ({"billing": 12}, "active segments"), "nobody answered for 1 and 3"
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"), [(WHOLE, "backlog of billing: 312"), (FACTS, "backlog of billing in active segments: 12")]
+)
+def test_a_layout_says_of_what_the_backlog_is(facts: TopicFacts, words: str) -> None:
+    view = layout_view(TopicView(BODY), LAYOUT, facts, LayoutOptions(0, False), Console(width=100))
+    assert words in _said(lambda console: console.print(view))[1]
+    shown = layout_json(TopicView(BODY), LAYOUT, facts)
+    assert (shown["backlog"], shown["backlogOf"]) == (facts.backlog, facts.backlog_of)
 
 
 def test_get_has_the_columns_of_kubectl() -> None:
@@ -190,6 +210,17 @@ def test_a_description_has_everything_there_is_about_a_topic() -> None:
         assert words in lines
 
 
+def test_an_ordered_subscription_is_called_so_by_those_who_may_not_see_its_object() -> None:
+    """What kind of ordered one it is only the object says."""
+    recorded = [{"name": "billing", "phase": "Active", "ordered": True}, {"name": "audit", "phase": "Active"}]
+    body = {**BODY, "status": {**BODY["status"], "subscriptions": recorded}}
+    lines = _said(lambda console: show_description(console, body, [], [], [], NOW, wide=False))
+    assert "billing Ordered Active Earliest - -" in lines
+    assert "audit Shared Active Earliest - -" in lines
+    rows = subscription_rows(TopicView(body), [], TopicFacts())
+    assert [(row["name"], row["kind"]) for row in rows[:2]] == [("audit", "Shared"), ("billing", "Ordered")]
+
+
 def test_a_topic_without_a_layout_is_described_with_the_reason() -> None:
     ready = {"type": "Ready", "status": "False", "reason": "NameTaken", "message": "an ordinary topic has it"}
     body = {**BODY, "status": {"conditions": [ready]}}
@@ -220,16 +251,24 @@ def test_machines_get_epochs_segments_and_load() -> None:
 
 
 def test_subscriptions_are_those_that_are_declared_recorded_or_have_an_object() -> None:
-    rows = subscription_rows(TopicView(BODY), [STSUB], FACTS)
+    rows = subscription_rows(TopicView(BODY), [STSUB], WHOLE)
     assert [(row["name"], row["kind"], row["phase"], row["declared"], row["backlog"]) for row in rows] == [
         ("audit", "Shared", "Active", False, 1),
-        ("billing", "Stream", "Active", True, 12),
+        ("billing", "Stream", "Active", True, 312),
         ("new", "Shared", "Declared", True, None),
     ]
-    assert rows[1]["backlogBySegment"] == {"0": 3, "2": 9}
-    lines = _said(lambda console: show_subscriptions(console, rows, FACTS, NOW))
-    assert "billing Stream Active yes Earliest 12 0 1" in lines
+    assert rows[1]["backlogBySegment"] == {"0": 300, "1": 0, "2": 9, "3": 3}
+    lines = _said(lambda console: show_subscriptions(console, rows, WHOLE, NOW))
+    assert "billing Stream Active yes Earliest 312 0 1" in lines
+    assert not [line for line in lines if line.startswith("backlog: ")]
     assert "billing one 60s ago 2 3[0,1] 1 3[2]" in lines
+
+
+def test_backlog_that_is_not_of_all_segments_says_so() -> None:
+    rows = subscription_rows(TopicView(BODY), [STSUB], FACTS)
+    assert [row["backlog"] for row in rows] == [None, 12, None]
+    lines = _said(lambda console: show_subscriptions(console, rows, FACTS, NOW))
+    assert "backlog: of active segments: not all others were asked, or answered" in lines
 
 
 def test_what_holds_segments_is_read_from_the_operators_plan() -> None:
@@ -262,7 +301,20 @@ def test_ages_read_as_kubectls(seconds: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(None, "-"), (0, "0"), (999, "999"), (1000, "1k"), (12_345, "12.3k"), (5_000_000, "5M"), (8e15, "8000T")],
+    [
+        (None, "-"),
+        (0, "0"),
+        (999.49, "999"),
+        (999.5, "1k"),
+        (999.99, "1k"),
+        (1000, "1k"),
+        (12_345, "12.3k"),
+        (999_499, "999k"),
+        (999_600, "1M"),
+        (5_000_000, "5M"),
+        (999.7e12, "1000T"),
+        (8e15, "8000T"),
+    ],
 )
 def test_amounts_are_short(number: float | None, text: str) -> None:
     assert amount(number) == text

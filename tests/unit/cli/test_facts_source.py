@@ -1,0 +1,120 @@
+"""Load and backlog for as long as somebody watches: tokens run out, and replicas go."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from scalable_topics.layout import SegmentLayout
+from scalable_topics_operator.cli.gateway_access import GatewayOptions
+from scalable_topics_operator.cli.kubernetes import TopicRef, parse_topic
+from scalable_topics_operator.cli.segment_facts import TopicFacts, facts_source
+from scalable_topics_operator.cluster.lease_record import REPLICA, LeaseRecord, replica_lease_name
+from tests.unit.cli.kubeconfig_file import write_kubeconfig
+
+TOPIC = TopicRef(parse_topic("acme/shop/orders"), "shop/pulsar")
+LAYOUT = SegmentLayout.initial(1, created_at_ms=0)
+OPTIONS = GatewayOptions(service_account="ops/viewer", operator_namespace="ops")
+
+
+class Cluster:
+    """An API server that leads to gateways on this machine and gives out tokens, of which the newest counts."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.knows_nobody = False
+        self.gateways: list[TestServer] = []
+        self.asked: list[int] = []
+
+    async def token(self, _: web.Request) -> web.Response:
+        self.tokens += 1
+        return web.json_response({"status": {"token": f"token-{self.tokens}"}}, status=201)
+
+    async def leases(self, _: web.Request) -> web.Response:
+        found = [
+            LeaseRecord(replica_lease_name(str(one)), REPLICA, str(one), 0, 15.0, "7", gateway=f"127.0.0.1:{it.port}")
+            for one, it in enumerate(self.gateways)
+            if it.started
+        ]
+        return web.json_response({"items": [record.body("ops", acquired=True) for record in found]})
+
+    async def pods(self, _: web.Request) -> web.Response:
+        return web.json_response({"items": []})
+
+    async def add_gateway(self) -> TestServer:
+        """Start another replica's."""
+        number = len(self.gateways)
+
+        async def answer(request: web.Request) -> web.Response:
+            self.asked.append(number)
+            if self.knows_nobody or request.headers["Authorization"] != f"Bearer token-{self.tokens}":
+                return web.json_response({"reason": "the token has expired"}, status=401)
+            if request.path.endswith("/stats"):
+                return web.json_response({"subscriptions": {"billing": {"msgBacklog": 7}}})
+            return web.json_response({"billing": {"backlog": 7, "counts": True}})
+
+        app = web.Application()
+        app.router.add_get("/{tail:.*}", answer)
+        server = TestServer(app)
+        await server.start_server()
+        self.gateways.append(server)
+        return server
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
+    made = Cluster()
+    app = web.Application()
+    app.router.add_get("/apis/coordination.k8s.io/v1/namespaces/ops/leases", made.leases)
+    app.router.add_get("/api/v1/namespaces/ops/pods", made.pods)
+    app.router.add_post("/api/v1/namespaces/ops/serviceaccounts/viewer/token", made.token)
+    monkeypatch.delenv("STOPICS_TOKEN", raising=False)
+    async with TestServer(app) as server:
+        monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path, server.port or 0)))
+        yield made
+    for gateway in made.gateways:
+        await gateway.close()
+
+
+def _known(facts: TopicFacts) -> tuple[str, dict[str, int]]:
+    return facts.why, dict(facts.backlog)
+
+
+KNOWN = ("", {"billing": 7})
+
+
+async def test_another_token_is_requested_when_the_gateway_knows_the_old_one_no_more(cluster: Cluster) -> None:
+    await cluster.add_gateway()
+    async with facts_source(OPTIONS) as source:
+        assert _known(await source.look(TOPIC, LAYOUT)) == KNOWN
+        assert _known(await source.look(TOPIC, LAYOUT)) == KNOWN
+        assert cluster.tokens == 1, "it is kept while it is good"
+        cluster.tokens += 1
+        assert _known(await source.look(TOPIC, LAYOUT)) == KNOWN
+    assert cluster.tokens == 3
+
+
+async def test_another_replica_is_asked_when_the_one_that_was_is_gone(cluster: Cluster) -> None:
+    first = await cluster.add_gateway()
+    async with facts_source(OPTIONS) as source:
+        assert _known(await source.look(TOPIC, LAYOUT)) == KNOWN
+        await first.close()
+        why, _ = _known(await source.look(TOPIC, LAYOUT))
+        assert "no replica of the operator shows itself" in why
+        await cluster.add_gateway()
+        assert _known(await source.look(TOPIC, LAYOUT)) == KNOWN
+    assert sorted(set(cluster.asked)) == [0, 1]
+
+
+async def test_who_is_refused_from_the_start_is_told_so_and_may_be_known_later(cluster: Cluster) -> None:
+    await cluster.add_gateway()
+    async with facts_source(OPTIONS) as source:
+        cluster.knows_nobody = True
+        assert (await source.look(TOPIC, LAYOUT)).why == f"{TOPIC.topic}: 401 the token has expired"
+        assert (len(cluster.asked), cluster.tokens) == (1, 1)
+        cluster.knows_nobody = False
+        assert _known(await source.look(TOPIC, LAYOUT)) == KNOWN
