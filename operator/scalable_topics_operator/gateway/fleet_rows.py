@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from scalable_topics_operator.cluster.kube_client import Body
@@ -48,9 +50,10 @@ class FleetRows:
         self._order: list[Place] | None = None
         cache.listen(TOPICS, self._changed)
 
-    def namespaces(self) -> list[str]:
-        """The Kubernetes namespaces that have topics, sorted."""
-        return sorted({namespace for namespace, _ in self._places})
+    def lines(self, after: Place | None) -> Mapping[str, int]:
+        """How many lines each Kubernetes namespace has behind a place, in the order of the lines; None: all."""
+        order = self._ordered()
+        return Counter(namespace for namespace, _ in islice(order, _behind(order, after), None))
 
     def page(self, shown: Collection[str], after: Place | None, limit: int) -> FleetPage:
         """The lines behind a place.
@@ -60,15 +63,19 @@ class FleetRows:
             after: the place; None for the beginning.
             limit: lines at most, 1 or more.
         """
-        order = self._order = self._order if self._order is not None else sorted(self._places)
-        begin = bisect_right(order, after) if after is not None else 0
+        order = self._ordered()
         found: list[Place] = []
-        for index in range(begin, len(order)):
+        for index in range(_behind(order, after), len(order)):
             if order[index][0] in shown:
                 if len(found) == limit:
                     return FleetPage(self._written(found), found[-1])
                 found.append(order[index])
         return FleetPage(self._written(found), None)
+
+    def _ordered(self) -> list[Place]:
+        if self._order is None:
+            self._order = sorted(self._places)
+        return self._order
 
     def _written(self, places: Collection[Place]) -> tuple[str, ...]:
         return tuple(self._row(ObjectKey(TOPICS.plural, namespace, name)) for namespace, name in places)
@@ -89,6 +96,10 @@ class FleetRows:
         elif place not in self._places:
             self._places.add(place)
             self._order = None
+
+
+def _behind(order: list[Place], after: Place | None) -> int:
+    return bisect_right(order, after) if after is not None else 0
 
 
 def fleet_row(key: ObjectKey, body: Body) -> dict[str, Any]:

@@ -101,6 +101,24 @@ async def test_r33_the_fleet_shows_the_namespaces_in_which_the_caller_may_list_t
         assert _names(await world.ask("GET", FLEET_URL)) == ["shop/orders"]
 
 
+async def test_r33_only_as_many_namespaces_are_asked_about_as_fill_the_page() -> None:
+    async with rest_world() as world:
+        for number in range(40):
+            _add(world, "t", namespace=f"n-{number:02}")
+        world.kubernetes.denied_in = {("list", "scalabletopics", one) for one in ("", "n-01", "n-04")}
+        first = await world.ask("GET", f"{FLEET_URL}?limit=3")
+        assert _names(first) == ["n-00/t", "n-02/t", "n-03/t"]
+        # n-05 tells that there are more.
+        assert sorted(world.kubernetes.reviewed_in) == ["", *(f"n-0{number}" for number in range(6))]
+        second = await world.ask("GET", f"{FLEET_URL}?limit=3&after={first.body['next']}")
+        assert _names(second) == ["n-05/t", "n-06/t", "n-07/t"]
+        asked = len(world.kubernetes.reviewed_in)
+        assert _names(await world.ask("GET", f"{FLEET_URL}?limit=3")) == _names(first)
+        assert len(world.kubernetes.reviewed_in) == asked, "all of that page was known"
+        beyond = await world.ask("GET", f"{FLEET_URL}?after=zz/last")
+        assert (beyond.status, beyond.body) == (200, {"topics": [], "next": None})
+
+
 async def test_an_answer_that_the_caller_has_already_is_not_sent_again() -> None:
     async with rest_world() as world:
         for url in (FLEET_URL, TOPIC_URL, f"{TOPIC_URL}/status"):
@@ -169,7 +187,8 @@ def test_lines_are_made_anew_for_what_has_changed_alone() -> None:
     assert json.loads(second[1])["lastAction"] == "Merge of 1 and 2"
     cache.remove(ObjectKey(TOPICS.plural, "shop", "a"))
     assert len(rows.page({"shop"}, None, 10).rows) == 1
-    assert rows.namespaces() == ["shop"]
+    assert rows.lines(None) == {"shop": 1}
+    assert rows.lines(("shop", "b")) == {}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
