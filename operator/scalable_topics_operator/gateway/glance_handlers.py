@@ -53,7 +53,7 @@ class GlanceHandlers:
             shown = await self._admission.shown_namespaces(
                 call, right, namespaces, lambda found: sum(lines.get(one, 0) for one in found) > limit
             )
-        page = self._fleet.page(shown, after, limit)
+        page = await self._fleet.page(shown, after, limit)
         more = "null" if page.last is None else f'"{"/".join(page.last)}"'
         text = f'{{"topics": [{", ".join(page.rows)}], "next": {more}}}'
         return web.json_response(text=text)

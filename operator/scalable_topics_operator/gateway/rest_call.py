@@ -193,9 +193,7 @@ class RestAdmission:
         return shown
 
     async def _shows(self, call: Call, right: Right, namespace: str) -> bool:
-        return await self._access.shows(
-            call.authorization, right.verb, ObjectKey(right.resource.plural, namespace, "")
-        )
+        return await self._access.shows(call.authorization, right.verb, ObjectKey(right.resource.plural, namespace, ""))
 
 
 def serve(bound: Iterable[Bound], admission: RestAdmission) -> Iterable[web.RouteDef]:
