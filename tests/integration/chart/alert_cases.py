@@ -157,6 +157,17 @@ CASES = (
         {f'{_AGE},pod="a"}}': "0+60x20", f'{_AGE},pod="b"}}': "30x20"},
         11,
     ),
+    AlertCase(
+        "LoadUnknown",
+        "another replica leads it now, and knows no better",
+        {f'{_AGE},pod="a"}}': "0+60x10 stale", f'{_AGE},pod="b"}}': "_x11 660+60x20"},
+        15,
+        _CONNECTION,
+        "15m 0s",
+    ),
+    AlertCase(
+        "LoadUnknown", "a replica that has just started waits for the first look", {f"{_AGE}}}": "0+60x5 5x20"}, 9
+    ),
     AlertCase("PipelineNotFollowed", "it is not followed for half an hour", {_FOLLOWED: "0x30"}, 30, _CONNECTION, "0"),
     AlertCase("PipelineNotFollowed", "it was started anew", {_FOLLOWED: "1x10 0x5 1x15"}, 30),
     AlertCase("Orphans", "a topic is left for hours", {_ORPHANS: "1x90"}, 70, _CONNECTION, "1"),

@@ -94,7 +94,8 @@ def test_the_load_of_a_connection_goes_with_its_leader() -> None:
     metrics = Metrics()
     value = metrics.registry.get_sample_value
     metrics.pipelines.show_followed(CONNECTION, followed=False)
-    metrics.pipelines.sampled(CONNECTION, BROKERS, taken_at=0.0, segments=7, unsettled=1, missing=2)
+    metrics.pipelines.show_age(CONNECTION, 0.0)
+    metrics.pipelines.sampled(CONNECTION, BROKERS, segments=7, unsettled=1, missing=2)
     assert value("scalable_topics_load_samples_total", {**OF_CONNECTION, "source": BROKERS}) == 1
     assert value("scalable_topics_load_samples_total", {**OF_CONNECTION, "source": PIPELINE}) == 0
     assert value("scalable_topics_load_segments", OF_CONNECTION) == 7
