@@ -82,6 +82,12 @@ class TopicMemories:
         if (memory := self._memories.get(key)) is not None:
             memory.drift_due = 0.0
 
+    def stop_looking(self, key: ObjectKey) -> None:
+        """Nobody looks at a topic's segments for now: what the last looks found may be over, and is shown no more."""
+        memory = self._memories.get(key)
+        if memory is not None and memory.segments_shown is not None:
+            self._metrics.segments.hide_looks(*memory.segments_shown)
+
     def forget(self, key: ObjectKey) -> None:
         """Drop what is remembered of a topic: it is gone, or another replica works on it from now on."""
         memory = self._memories.pop(key, None)

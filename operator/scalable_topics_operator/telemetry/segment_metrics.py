@@ -74,6 +74,11 @@ class SegmentMetrics:
             self._terminated.labels(topic, connection).set(segments)
             self._replaced.labels(topic, connection).inc(replaced)
 
+    def hide_looks(self, topic: str, connection: str) -> None:
+        """Take away what the last looks have found: there are none for now. What was replaced stays counted."""
+        for metric in (self._undrained, self._undrained_since, self._terminated):
+            _remove(metric, topic, connection)
+
     def forget(self, topic: str, connection: str) -> None:
         """Take a topic's series away."""
         for metric in (self._undrained, self._undrained_since, self._terminated, self._replaced):

@@ -15,6 +15,7 @@ from dev.access import PulsarAccess
 from scalable_topics.admin import AdminClient
 from scalable_topics.sdk import Client, GatewayOptions
 from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.load.records import PULSE, Pulse, encode_pulse
 from tests.integration.chart.rendering import documents, rendered
 from tests.integration.operator.conftest import MakeOperator
@@ -95,6 +96,10 @@ async def test_a_segment_is_undrained_until_it_is_read(
     sealed_at = await until_metric(shared_operator, f"{_SINCE}{{{labels}}}", bool)
     assert sealed_at is not None
     assert 0 <= time.time() - sealed_at < 120
+    await world.change(TOPICS, name, {"paused": True})
+    await until_metric(shared_operator, f"{_SINCE}{{{labels}}}", lambda seen: seen is None)
+    await world.change(TOPICS, name, {"paused": False})
+    assert await until_metric(shared_operator, f"{_SINCE}{{{labels}}}", bool) == sealed_at
     assert await pulsar_client.receive(segment, "reader", 1) == ["kept"]
     await until_metric(shared_operator, f"{_UNDRAINED}{{{labels}}}", lambda seen: seen == 0)
     await until_metric(shared_operator, f"{_SINCE}{{{labels}}}", lambda seen: seen is None)
