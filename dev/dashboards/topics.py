@@ -16,8 +16,8 @@ def _increase(metric: str, selector: str = "") -> str:
     return f"increase({metric}{selector}[$__rate_interval])"
 
 
-def _most(metric: str) -> str:
-    return f"topk(10, max by (topic) ({metric}))"
+def _most(metric: str, labels: str = "topic") -> str:
+    return f"topk(10, max by ({labels}) ({metric}))"
 
 
 FLEET = Dashboard(
@@ -123,12 +123,21 @@ FLEET = Dashboard(
                         "scalable_topics_backlog",
                         "Of the subscription that is furthest behind, on active segments.",
                     ),
-                    (
-                        "Undrained segments",
-                        "short",
-                        "scalable_topics_undrained_segments",
-                        "Sealed segments that a subscription has not read to their end.",
-                    ),
+                )
+            ]
+            + [
+                Panel(
+                    "Undrained segments",
+                    "short",
+                    [
+                        Query(
+                            _most("scalable_topics_undrained_segments", "topic, connection"),
+                            "{{topic}}, {{connection}}",
+                        )
+                    ],
+                    "Sealed segments that a subscription has not read to their end.",
+                    kind="bargauge",
+                    width=12,
                 )
             ],
         ),
@@ -140,6 +149,11 @@ _OF = '{topic="$topic"}'
 
 def _one(metric: str) -> str:
     return f"max by (topic) ({metric}{_OF})"
+
+
+def _by_cluster(metric: str) -> str:
+    """Topics of several Pulsar clusters may have one name."""
+    return f"max by (topic, connection) ({metric}{_OF})"
 
 
 def _of_subscription(metric: str) -> str:
@@ -160,7 +174,9 @@ TOPIC = Dashboard(
                     [
                         Query(_one("pulsar_scalable_topic_active_segments"), "active"),
                         Query(_one("scalable_topics_sealed_segments"), "sealed"),
-                        Query(_one("scalable_topics_undrained_segments"), "sealed and not drained"),
+                        Query(
+                            _by_cluster("scalable_topics_undrained_segments"), "sealed and not drained, {{connection}}"
+                        ),
                     ],
                     "Sealed ones go once they are drained and past their retention.",
                 ),
@@ -179,7 +195,10 @@ TOPIC = Dashboard(
                             f"sum({_increase('scalable_topics_rebucket_rollovers_total', _OF)})",
                             "rebuckets, also by hand",
                         ),
-                        Query(f"sum({_increase('scalable_topics_segments_replaced_total', _OF)})", "replacements"),
+                        Query(
+                            f"sum by (connection) ({_increase('scalable_topics_segments_replaced_total', _OF)})",
+                            "replacements, {{connection}}",
+                        ),
                     ],
                     "Replacements: somebody terminated or deleted an active segment.",
                 ),
@@ -256,9 +275,9 @@ TOPIC = Dashboard(
                     "s",
                     [
                         Query(
-                            "time() - min by (topic)"
+                            "time() - min by (topic, connection)"
                             f" (scalable_topics_undrained_segment_sealed_timestamp_seconds{_OF})",
-                            "since its seal",
+                            "since its seal, {{connection}}",
                         )
                     ],
                 ),
@@ -293,8 +312,9 @@ TOPIC = Dashboard(
                     "s",
                     [
                         Query(
-                            f"time() - min by (kind) (scalable_topics_operation_start_timestamp_seconds{_OF})",
-                            "{{kind}}",
+                            "time() - min by (connection, kind)"
+                            f" (scalable_topics_operation_start_timestamp_seconds{_OF})",
+                            "{{kind}}, {{connection}}",
                         )
                     ],
                     "How long it has been in the journal.",
@@ -303,7 +323,7 @@ TOPIC = Dashboard(
                 Panel(
                     "Active segments that are terminated",
                     "short",
-                    [Query(_one("scalable_topics_terminated_active_segments"), "segments")],
+                    [Query(_by_cluster("scalable_topics_terminated_active_segments"), "segments, {{connection}}")],
                     "On their broker, at the last comparison; successors replace them.",
                     width=12,
                 ),

@@ -25,7 +25,7 @@ from scalable_topics_operator.controllers.topic_status import (
     recorded_managed,
     spec_changed,
 )
-from scalable_topics_operator.controllers.topic_work import ClassicWork, Stuck, TopicWorkMaker
+from scalable_topics_operator.controllers.topic_work import ClassicWork, Stuck, TopicWorkMaker, connection_text
 from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import Judgement, Verdict, judge_name
 from scalable_topics_operator.operations.create import establish
@@ -232,8 +232,7 @@ class ClassicCourse:
             request=request,
         )
         self._times.checked(work.memory)
-        work.memory.shown = str(work.topic)
-        self._metrics.show_terminated(str(work.topic), len(report.terminated), replaced=1 if report.reopened else 0)
+        self._metrics.show_terminated(*self._shown(work), len(report.terminated), replaced=1 if report.reopened else 0)
         # What clients can read is compared, too: somebody may have deleted or trimmed the layout topic.
         work.memory.published.message = None
         if report.reopened:
@@ -275,11 +274,18 @@ class ClassicCourse:
             free = [finding.segment_id for finding in findings if not finding.blocked_by]
             if free:
                 await prune(work.ctx, free, Request("Retention", work.key.name, work.request.uid))
-        work.memory.shown = str(work.topic)
         sealed_at_ms = [segment.sealed_at_ms for segment in state.layout.sealed if segment.segment_id in undrained]
-        self._metrics.show_undrained(str(work.topic), sealed_at_ms)
+        self._metrics.show_undrained(*self._shown(work), sealed_at_ms)
         await delete_pruned(work.ctx)
         work.memory.prune_due = time.monotonic() + self._times.prune_seconds
+
+    def _shown(self, work: ClassicWork) -> tuple[str, str]:
+        """Topic and connection of the series of its segments; those of a connection that it has left go."""
+        shown, before = (str(work.topic), connection_text(work.store.body)), work.memory.segments_shown
+        if before is not None and before != shown:
+            self._metrics.forget(*before)
+        work.memory.segments_shown = shown
+        return shown
 
     def _reshaped(self, work: ClassicWork) -> None:
         work.memory.prune_due = min(work.memory.prune_due, time.monotonic() + self._times.prune_seconds)

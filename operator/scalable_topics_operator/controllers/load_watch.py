@@ -57,8 +57,10 @@ class _Watched:
         since: monotonic time since when samples are waited for.
         due: monotonic time of the next one.
         sample: the last one.
+        leads: whether this replica looks at the brokers, so that it shows what comes of that.
         is_own: whether this replica has made it.
         came_at: when it came, monotonic.
+        complete_at: monotonic time of the last one that lacks no broker, whoever made it; `since` until there was one.
         failing_since: since when brokers have been missing, monotonic; None while none are.
         why: what is missing.
         unfollowed_since: since when its pipeline has had nothing fresh, monotonic; None while it has.
@@ -67,8 +69,10 @@ class _Watched:
     uid: str
     sampler: DirectSampler
     since: float
+    complete_at: float
     due: float = 0.0
     sample: LoadSample | None = None
+    leads: bool = False
     is_own: bool = False
     came_at: float = 0.0
     failing_since: float | None = None
@@ -166,18 +170,24 @@ class LoadWatch:
             self._forget(key)
             timeout_seconds = min(_MOST_SECONDS, float(handle.spec.limits.request_timeout_seconds))
             sampler = DirectSampler(handle.privileged.cluster, handle.spec.load.interval_seconds, timeout_seconds)
-            watched = self._watched[key] = _Watched(uid, sampler, time.monotonic())
+            now = time.monotonic()
+            watched = self._watched[key] = _Watched(uid, sampler, now, now)
         return watched
 
     async def _look(self, key: ObjectKey, handle: ConnectionHandle, watched: _Watched) -> None:
         try:
             if self._shards.leads(key):
+                self._mine(key, watched)
                 await self._shards.run(key, self._sample(key, handle, watched))
             elif (sample := await self._peers(key)) is not None:
                 self._others(key, watched)
                 watched.sample = sample
                 if not _all_missing(sample, handle):
                     watched.came_at = time.monotonic()
+                if not sample.missing:
+                    # Known to whoever leads it next; a peer that fails sends its last one again and again.
+                    age_seconds = max(0.0, time.time() - sample.at_ms / 1000)
+                    watched.complete_at = max(watched.complete_at, time.monotonic() - age_seconds)
             else:
                 self._others(key, watched)
         except NotLed:
@@ -219,10 +229,12 @@ class LoadWatch:
         watched.sample, watched.is_own = sample, True
         if not all_missing:
             watched.came_at = now
+        if not sample.missing:
+            watched.complete_at = taken_at
+            self._show_age(key, watched)
         self._metrics.sampled(
             (key.namespace, key.name),
             source,
-            taken_at=taken_at,
             segments=len(sample.segments),
             unsettled=len(sample.unsettled),
             missing=len(sample.missing),
@@ -233,12 +245,22 @@ class LoadWatch:
             watched.failing_since = now
         watched.why = "; ".join(f"broker {broker}: {why}" for broker, why in sorted(sample.missing.items()))
 
+    def _mine(self, key: ObjectKey, watched: _Watched) -> None:
+        """This replica looks at the brokers; how old the last look is counts even if none ever comes."""
+        if not watched.leads:
+            watched.leads = True
+            self._show_age(key, watched)
+
     def _others(self, key: ObjectKey, watched: _Watched) -> None:
         """Another replica samples the connection now."""
-        if not watched.is_own:
+        if not watched.leads:
             return
-        watched.is_own, watched.failing_since, watched.unfollowed_since = False, None, None
+        watched.leads = watched.is_own = False
+        watched.failing_since = watched.unfollowed_since = None
         self._hide(key)
+
+    def _show_age(self, key: ObjectKey, watched: _Watched) -> None:
+        self._metrics.show_age((key.namespace, key.name), watched.complete_at)
 
     async def _tell(self, key: ObjectKey, handle: ConnectionHandle, watched: _Watched) -> None:
         """Keep the condition LoadFresh, which changes only when brokers or pipeline stay away or come back."""

@@ -10,16 +10,17 @@ from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.conditions import find_condition, holds
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.topic_work import canonical_topic
+from scalable_topics_operator.controllers.topic_work import canonical_topic, connection_text
 from scalable_topics_operator.telemetry.fleet_metrics import TopicGlimpse, TopicStanding
 
 
-def glimpse_of(body: Body, topic: str) -> TopicGlimpse:
+def glimpse_of(body: Body, topic: str, connection: str) -> TopicGlimpse:
     """What the status of a ScalableTopic tells.
 
     Args:
         body: the object.
         topic: its canonical name.
+        connection: that it names, `namespace/name`.
     """
     status = body.get("status") or {}
     ready = find_condition(status, "Ready")
@@ -33,7 +34,8 @@ def glimpse_of(body: Body, topic: str) -> TopicGlimpse:
         standing = TopicStanding.READY
     operation = status.get("operation") or {}
     kind, started = str(operation.get("kind", "")), str(operation.get("startedAt", ""))
-    return TopicGlimpse(topic, standing, str(ready.get("reason", "")), kind, _seconds(started) if kind else 0.0)
+    reason, started_seconds = str(ready.get("reason", "")), _seconds(started) if kind else 0.0
+    return TopicGlimpse(topic, connection, standing, reason, kind, started_seconds)
 
 
 class TopicGlimpses:
@@ -52,7 +54,7 @@ class TopicGlimpses:
         """One of each."""
         for key, body in self._cache.all(TOPICS):
             if self._leads(key):
-                yield glimpse_of(body, canonical_topic(body) or str(key))
+                yield glimpse_of(body, canonical_topic(body) or str(key), connection_text(body))
 
 
 def _seconds(timestamp: str) -> float:

@@ -23,6 +23,7 @@ class TopicMemory:
         prune_due: monotonic time of the next look for prunable segments.
         clients_due: monotonic time of the next look at clients and settings of a topic whose layout the brokers own.
         shown: the topic that the metrics show for it, if any.
+        segments_shown: topic and connection that the metrics of its segments show for it, if any.
         next_segment_id: the highest one it has recorded; a record with a lower one, or the first that this process
             sees, may have come from a backup (R11).
         scale: of decisions on its segments.
@@ -35,6 +36,7 @@ class TopicMemory:
     prune_due: float = 0.0
     clients_due: float = 0.0
     shown: str = ""
+    segments_shown: tuple[str, str] | None = None
     next_segment_id: int | None = None
     scale: ScaleMemory = field(default_factory=ScaleMemory)
 
@@ -80,10 +82,17 @@ class TopicMemories:
         if (memory := self._memories.get(key)) is not None:
             memory.drift_due = 0.0
 
+    def stop_looking(self, key: ObjectKey) -> None:
+        """Nobody looks at a topic's segments for now: what the last looks found may be over, and is shown no more."""
+        memory = self._memories.get(key)
+        if memory is not None and memory.segments_shown is not None:
+            self._metrics.segments.hide_looks(*memory.segments_shown)
+
     def forget(self, key: ObjectKey) -> None:
         """Drop what is remembered of a topic: it is gone, or another replica works on it from now on."""
         memory = self._memories.pop(key, None)
         if memory is not None and memory.shown:
             self._metrics.forget_layout(memory.shown)
             self._metrics.scaling.forget(memory.shown)
-            self._metrics.segments.forget(memory.shown)
+        if memory is not None and memory.segments_shown is not None:
+            self._metrics.segments.forget(*memory.segments_shown)

@@ -144,6 +144,8 @@ class TopicReconciler:
             work.memory.next_segment_id = layout.next_segment_id
             work.memory.shown = str(work.topic)
             self._metrics.show_layout(str(work.topic), layout)
+        if work.spec.paused:
+            self.memories.stop_looking(work.key)
         generation, now = work.generation, timestamp_now()
         status = with_standing(work.store.status, problem or Standing.healthy(), generation=generation, now=now)
         aspects = (
@@ -164,6 +166,8 @@ class TopicReconciler:
         body = self._cache.get(key)
         if body is None:
             return
+        if standing.stalled:
+            self.memories.stop_looking(key)
         before = find_condition(store.status, "Ready")
         await store.write(with_standing(store.status, standing, generation=generation, now=timestamp_now()))
         if standing.stalled and (before.get("reason"), before.get("status")) != (standing.reason, "False"):

@@ -164,6 +164,12 @@ def connection_of(body: Body) -> ObjectKey:
     return ObjectKey(CONNECTIONS.plural, reference.get("namespace") or body["metadata"]["namespace"], reference["name"])
 
 
+def connection_text(body: Body) -> str:
+    """The connection a ScalableTopic names, as `namespace/name`."""
+    connection = connection_of(body)
+    return f"{connection.namespace}/{connection.name}"
+
+
 def brokers_of(connections: ConnectionController, body: Body) -> TopicBackend | None:
     """The brokers of a ScalableTopic; None while they cannot be asked."""
     handle = connections.handle(connection_of(body))

@@ -37,7 +37,12 @@ UNFOUND_FOR_TOKEN = (
 """What a token of Pulsar is told that nobody knows: not even whether there is the topic."""
 
 _REVIEW_SECONDS = 1.5
+_TURN_SECONDS = 5.0
+"""How long a review may take, the wait for its turn included."""
 _REVIEWS_AT_A_TIME = 8
+NAMESPACES_AT_A_TIME = 2
+"""Reviews for those who ask about all namespaces, beside the others: whoever asks about one never waits for these."""
+_NAMESPACES_KEPT = 32_768
 _BEARER, _PULSAR = "bearer", "pulsar"
 _PULSAR_VERBS = frozenset({LOOKUP, CONSUME})
 _RESOURCES: Mapping[str, Resource] = {one.plural: one for one in (TOPICS, SUBSCRIPTIONS, SEGMENT_OPERATIONS, POLICIES)}
@@ -59,6 +64,12 @@ class Access:
         self._reviews = asyncio.Semaphore(_REVIEWS_AT_A_TIME)
         self._callers: ReviewCache[bytes, Caller | None] = ReviewCache(lambda one: one is not None, monotonic=monotonic)
         self._rights: ReviewCache[tuple[bytes, str, ObjectKey], bool] = ReviewCache(bool, monotonic=monotonic)
+        self._namespace_reviews = asyncio.Semaphore(NAMESPACES_AT_A_TIME)
+        # A page shows what is in hundreds of namespaces and is asked for every few seconds: a refusal counts as long
+        # as a right, or each of these would be asked about again for every page.
+        self._shown: ReviewCache[tuple[bytes, str, ObjectKey], bool] = ReviewCache(
+            bool, refused_seconds=60.0, most=_NAMESPACES_KEPT, monotonic=monotonic
+        )
 
     async def recognize(self, authorization: str | None, verb: str) -> None:
         """Make sure that a caller may be somebody, before anything is told of topics.
@@ -105,6 +116,16 @@ class Access:
         fingerprint, caller = await self._caller(authorization, math.inf)
         return await self._may(fingerprint, caller, verb, key, math.inf)
 
+    async def shows(self, authorization: str | None, verb: str, key: ObjectKey) -> bool:
+        """As `allows`, for somebody who looks at many namespaces: asked a few at a time, and kept for a minute.
+
+        Raises Refusal: 401, 503.
+        """
+        fingerprint, caller = await self._caller(authorization, math.inf)
+        return await self._shown.get(
+            (fingerprint, verb, key), lambda: self._review(caller, verb, key, self._namespace_reviews)
+        )
+
     async def caller(self, authorization: str | None) -> Caller:
         """Whose token of Kubernetes a header carries. Raises Refusal: 401, 503."""
         return (await self._caller(authorization, math.inf))[1]
@@ -113,18 +134,22 @@ class Access:
         """Give up reviews under way."""
         await self._callers.close()
         await self._rights.close()
+        await self._shown.close()
         await self._pulsar.close()
 
     async def _may(
         self, fingerprint: bytes, caller: Caller, verb: str, key: ObjectKey, granted_within_seconds: float
     ) -> bool:
-        resource = _RESOURCES[key.plural]
         return await self._rights.get(
             (fingerprint, verb, key),
-            lambda: self._ask(
-                "access", lambda: review_access(self._kube, caller, verb, resource, key.namespace, key.name)
-            ),
+            lambda: self._review(caller, verb, key, self._reviews),
             granted_within_seconds=granted_within_seconds,
+        )
+
+    async def _review(self, caller: Caller, verb: str, key: ObjectKey, turns: asyncio.Semaphore) -> bool:
+        resource = _RESOURCES[key.plural]
+        return await self._ask(
+            "access", lambda: review_access(self._kube, caller, verb, resource, key.namespace, key.name), turns
         )
 
     async def _caller(self, authorization: str | None, granted_within_seconds: float) -> tuple[bytes, Caller]:
@@ -138,7 +163,7 @@ class Access:
         fingerprint = self._fingerprint(token)
         caller = await self._callers.get(
             fingerprint,
-            lambda: self._ask("token", lambda: review_token(self._kube, token)),
+            lambda: self._ask("token", lambda: review_token(self._kube, token), self._reviews),
             granted_within_seconds=granted_within_seconds,
         )
         if caller is None:
@@ -164,12 +189,14 @@ class Access:
     def _fingerprint(self, token: str) -> bytes:
         return hashlib.blake2b(token.encode(), digest_size=32, key=self._salt).digest()
 
-    async def _ask(self, what: str, review: Callable[[], Awaitable[T]]) -> T:
+    async def _ask(self, what: str, review: Callable[[], Awaitable[T]], turns: asyncio.Semaphore) -> T:
         try:
-            async with asyncio.timeout(_REVIEW_SECONDS), self._reviews:
+            # The API server is given its time from when it is asked: many who ask at once are no reason to doubt it.
+            async with asyncio.timeout(_TURN_SECONDS), turns, asyncio.timeout(_REVIEW_SECONDS):
                 return await review()
         except (KubeError, TimeoutError) as error:
-            logger.warning("a %s review failed: %s", what, str(error) or f"no answer in {_REVIEW_SECONDS} s")
+            why = f"no answer in {_REVIEW_SECONDS} s, or no turn to ask in {_TURN_SECONDS} s"
+            logger.warning("a %s review failed: %s", what, str(error) or why)
             raise Refusal(
                 503, f"the Kubernetes API server does not answer the {what} review, so nothing is shown; try again"
             ) from None

@@ -40,13 +40,20 @@ class GlanceHandlers:
 
     async def _show_fleet(self, call: Call) -> web.StreamResponse:
         (right,) = call.route.rights
-        namespaces = self._fleet.namespaces()
-        # Whoever may see all of them is asked for once, not for each of hundreds.
-        everywhere = await self._admission.allows(call, right, "")
-        shown = set(namespaces) if everywhere else await self._admission.shown_namespaces(call, right, namespaces)
         namespace, _, name = (call.values.get(routes.AFTER) or "").partition("/")
+        after = (namespace, name) if namespace else None
         limit = call.values.get(routes.LIMIT) or routes.DEFAULT_LIMIT
-        page = self._fleet.page(shown, (namespace, name) if namespace else None, limit)
+        lines = self._fleet.lines(after)
+        # Whoever may see all of them is asked for once, not for each of hundreds.
+        if await self._admission.allows(call, right, ""):
+            shown = set(lines)
+        else:
+            namespaces = list(dict.fromkeys((*lines, *self._fleet.lines(None))))
+            # One more than the page has: whether there are more is told, too.
+            shown = await self._admission.shown_namespaces(
+                call, right, namespaces, lambda found: sum(lines.get(one, 0) for one in found) > limit
+            )
+        page = await self._fleet.page(shown, after, limit)
         more = "null" if page.last is None else f'"{"/".join(page.last)}"'
         text = f'{{"topics": [{", ".join(page.rows)}], "next": {more}}}'
         return web.json_response(text=text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, SUBSC
 from scalable_topics_operator.controllers.conditions import find_condition
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
-from scalable_topics_operator.gateway.access import Access
+from scalable_topics_operator.gateway.access import NAMESPACES_AT_A_TIME, Access
 from scalable_topics_operator.gateway.common_parameters import (
     CONNECTION,
     NAMESPACE,
@@ -164,14 +164,36 @@ class RestAdmission:
             call.authorization, right.verb, ObjectKey(right.resource.plural, namespace, name)
         )
 
-    async def shown_namespaces(self, call: Call, right: Right, namespaces: Iterable[str]) -> set[str]:
-        """Those in which the caller has a right. Raises Refusal: 403 if there are some, and none of these; 503."""
-        ordered = sorted(namespaces)
-        answers = await asyncio.gather(*(self.allows(call, right, one) for one in ordered))
-        shown = {one for one, allowed in zip(ordered, answers, strict=True) if allowed}
-        if ordered and not shown:
-            await self.require(call, right, ordered[0])
+    async def shown_namespaces(
+        self,
+        call: Call,
+        right: Right,
+        namespaces: Sequence[str],
+        enough: Callable[[Collection[str]], bool] = lambda shown: False,
+    ) -> set[str]:
+        """Those in which the caller has a right.
+
+        Args:
+            call: whose.
+            right: the right.
+            namespaces: in the order in which they are asked about, a few at a time.
+            enough: tells of those found whether more are needed.
+
+        Raises Refusal: 403 if there are namespaces, and none is shown; 503.
+        """
+        shown: set[str] = set()
+        for begin in range(0, len(namespaces), NAMESPACES_AT_A_TIME):
+            some = namespaces[begin : begin + NAMESPACES_AT_A_TIME]
+            answers = await asyncio.gather(*(self._shows(call, right, one) for one in some))
+            shown.update(one for one, allowed in zip(some, answers, strict=True) if allowed)
+            if enough(shown):
+                break
+        if namespaces and not shown:
+            await self.require(call, right, namespaces[0])
         return shown
+
+    async def _shows(self, call: Call, right: Right, namespace: str) -> bool:
+        return await self._access.shows(call.authorization, right.verb, ObjectKey(right.resource.plural, namespace, ""))
 
 
 def serve(bound: Iterable[Bound], admission: RestAdmission) -> Iterable[web.RouteDef]:

@@ -82,7 +82,8 @@ class TopicHandlers:
         connection, (right,) = call.values.get(CONNECTION), call.route.rights
         found = self._cache.find(BY_PULSAR_NAMESPACE, call.pulsar_namespace)
         mapped = {mapping.namespace for mapping in self._mappings.all_of(call.pulsar_namespace, connection)}
-        shown = await self._admission.shown_namespaces(call, right, mapped | {key.namespace for key, _ in found})
+        namespaces = sorted(mapped | {key.namespace for key, _ in found})
+        shown = await self._admission.shown_namespaces(call, right, namespaces)
         names = {
             str(TopicName.parse(body["spec"]["topic"]))
             for key, body in found

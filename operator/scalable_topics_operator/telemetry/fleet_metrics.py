@@ -27,6 +27,7 @@ class TopicGlimpse:
 
     Args:
         topic: canonical name.
+        connection: of the topic, `namespace/name`.
         standing: how it stands; `NEW` while nothing was written yet.
         reason: why, one CamelCase word; empty of a new one.
         operation: kind of the operation in its journal; empty if none is open.
@@ -34,6 +35,7 @@ class TopicGlimpse:
     """
 
     topic: str
+    connection: str
     standing: TopicStanding
     reason: str = ""
     operation: str = ""
@@ -69,7 +71,8 @@ class FleetMetrics(Collector):
             if glimpse.standing is TopicStanding.STALLED:
                 reasons[glimpse.reason] += 1
             if glimpse.operation:
-                operations.add_metric([glimpse.topic, glimpse.operation], glimpse.started_seconds)
+                labels = [glimpse.topic, glimpse.connection, glimpse.operation]
+                operations.add_metric(labels, glimpse.started_seconds)
         for standing in TopicStanding:
             topics.add_metric([standing.value], standings[standing])
         for reason, count in sorted(reasons.items()):
@@ -91,6 +94,6 @@ def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily
         GaugeMetricFamily(
             "scalable_topics_operation_start_timestamp_seconds",
             "When the operation in a topic's journal was begun, seconds since 1970; none while no operation is open.",
-            labels=["topic", "kind"],
+            labels=["topic", "connection", "kind"],
         ),
     )

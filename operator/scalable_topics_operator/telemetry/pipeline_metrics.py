@@ -22,7 +22,7 @@ class PipelineMetrics:
         labels = ["namespace", "name"]
         self._age_seconds = Gauge(
             "scalable_topics_load_age_seconds",
-            "Age of the last complete look at a connection's brokers.",
+            "Age of the last look that all of a connection's brokers answered; of the wait for the first, until then.",
             labels,
             registry=registry,
         )
@@ -69,20 +69,25 @@ class PipelineMetrics:
             registry=registry,
         )
 
-    def sampled(
-        self, connection: tuple[str, str], source: str, *, taken_at: float, segments: int, unsettled: int, missing: int
-    ) -> None:
+    def show_age(self, connection: tuple[str, str], complete_at: float) -> None:
+        """Show how old the last complete look is, from now on until there is another.
+
+        Args:
+            connection: its namespace and name.
+            complete_at: monotonic time of that look; of when they began to be waited for, if there was none yet.
+        """
+        self._age_seconds.labels(*connection).set_function(lambda: time.monotonic() - complete_at)
+
+    def sampled(self, connection: tuple[str, str], source: str, *, segments: int, unsettled: int, missing: int) -> None:
         """Show a new sample.
 
         Args:
             connection: its namespace and name.
             source: `PIPELINE` or `BROKERS`.
-            taken_at: monotonic time that it is of.
             segments: topics in it whose rates can be relied on.
             unsettled: those just loaded or unloaded.
             missing: brokers without an answer.
         """
-        self._age_seconds.labels(*connection).set_function(lambda: time.monotonic() - taken_at)
         self._segments.labels(*connection).set(segments)
         self._unsettled.labels(*connection).set(unsettled)
         self._brokers_missing.labels(*connection).set(missing)

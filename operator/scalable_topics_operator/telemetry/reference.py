@@ -21,6 +21,7 @@ one of the chart's alerts fires.
 - Names end in their unit; counters end in `_total`; times of the day are seconds since 1970.
 - `topic` is the canonical name, `topic://tenant/namespace/name`. Where there are `namespace` and `name`, they are those
   of a ScalableTopicConnection: have Prometheus keep them (`honorLabels`, as the chart's monitors do).
+- `connection` is that of a topic, `namespace/name`: topics of several Pulsar clusters may have one name.
 - Only the replica that leads a topic, or a connection, shows its series; all replicas show those of the process and
   `scalable_topics_connection_up`. Sum or take the maximum over replicas.
 - Counters begin at 0 with what they are about, so that `increase()` sees the first event.

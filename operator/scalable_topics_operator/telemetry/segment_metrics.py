@@ -6,6 +6,9 @@ from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+# Topics of several Pulsar clusters may have one name.
+_LABELS = ("topic", "connection")
+
 
 class SegmentMetrics:
     """What looks at the brokers find out about segments.
@@ -20,61 +23,68 @@ class SegmentMetrics:
         self._undrained = Gauge(
             "scalable_topics_undrained_segments",
             "Sealed segments of a topic that a subscription has not read to their end, or that are open again.",
-            ["topic"],
+            _LABELS,
             registry=registry,
         )
         self._undrained_since = Gauge(
             "scalable_topics_undrained_segment_sealed_timestamp_seconds",
             "When the oldest undrained segment of a topic was sealed, seconds since 1970; none while there is none.",
-            ["topic"],
+            _LABELS,
             registry=registry,
         )
         self._terminated = Gauge(
             "scalable_topics_terminated_active_segments",
             "Segments of a topic that are active by its layout and terminated on their broker, at the last look.",
-            ["topic"],
+            _LABELS,
             registry=registry,
         )
         self._replaced = Counter(
             "scalable_topics_segments_replaced",
             "Active segments of a topic that others had terminated or deleted, each replaced by a successor.",
-            ["topic"],
+            _LABELS,
             registry=registry,
         )
 
-    def show_undrained(self, topic: str, sealed_at_ms: list[int]) -> None:
+    def show_undrained(self, topic: str, connection: str, sealed_at_ms: list[int]) -> None:
         """Show the sealed segments that are not drained.
 
         Args:
             topic: canonical name.
+            connection: of the topic, `namespace/name`.
             sealed_at_ms: when each of them was sealed, milliseconds since 1970; 0 if that is not known.
         """
         if not self._per_topic:
             return
-        self._undrained.labels(topic).set(len(sealed_at_ms))
+        self._undrained.labels(topic, connection).set(len(sealed_at_ms))
         if known := [at_ms for at_ms in sealed_at_ms if at_ms]:
-            self._undrained_since.labels(topic).set(min(known) / 1000)
+            self._undrained_since.labels(topic, connection).set(min(known) / 1000)
         else:
-            _remove(self._undrained_since, topic)
+            _remove(self._undrained_since, topic, connection)
 
-    def show_terminated(self, topic: str, segments: int, *, replaced: int) -> None:
+    def show_terminated(self, topic: str, connection: str, segments: int, *, replaced: int) -> None:
         """Show what a comparison of record and brokers has found.
 
         Args:
             topic: canonical name.
+            connection: of the topic, `namespace/name`.
             segments: how many active ones are terminated on their broker.
             replaced: how many successors it has made.
         """
         if self._per_topic:
-            self._terminated.labels(topic).set(segments)
-            self._replaced.labels(topic).inc(replaced)
+            self._terminated.labels(topic, connection).set(segments)
+            self._replaced.labels(topic, connection).inc(replaced)
 
-    def forget(self, topic: str) -> None:
+    def hide_looks(self, topic: str, connection: str) -> None:
+        """Take away what the last looks have found: there are none for now. What was replaced stays counted."""
+        for metric in (self._undrained, self._undrained_since, self._terminated):
+            _remove(metric, topic, connection)
+
+    def forget(self, topic: str, connection: str) -> None:
         """Take a topic's series away."""
         for metric in (self._undrained, self._undrained_since, self._terminated, self._replaced):
-            _remove(metric, topic)
+            _remove(metric, topic, connection)
 
 
-def _remove(metric: Counter | Gauge, topic: str) -> None:
+def _remove(metric: Counter | Gauge, topic: str, connection: str) -> None:
     with suppress(KeyError):
-        metric.remove(topic)
+        metric.remove(topic, connection)

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from tests.integration.chart.rendering import NAMESPACE
 
 _TOPIC = {"topic": "topic://public/default/orders"}
+_OF_CLUSTER = {**_TOPIC, "connection": "shop/pulsar"}
 _CONNECTION = {"namespace": "shop", "name": "pulsar"}
 _OURS = f'namespace="{NAMESPACE}"'
 _OF_TOPIC = f'topic="{_TOPIC["topic"]}"'
+_IN_CLUSTER = f'{_OF_TOPIC},connection="shop/pulsar"'
 _OF_CONNECTION = 'namespace="shop",name="pulsar"'
 
 
@@ -45,10 +47,10 @@ def _operations(result: str) -> str:
 
 _STALLED = 'scalable_topics_stalled_topics{reason="CursorLost",pod="a"}'
 _UP = f"scalable_topics_connection_up{{{_OF_CONNECTION}"
-_STARTED = f'scalable_topics_operation_start_timestamp_seconds{{{_OF_TOPIC},kind="Split"}}'
-_UNDRAINED = f"scalable_topics_undrained_segment_sealed_timestamp_seconds{{{_OF_TOPIC}}}"
-_TERMINATED = f"scalable_topics_terminated_active_segments{{{_OF_TOPIC}}}"
-_REPLACED = f"scalable_topics_segments_replaced_total{{{_OF_TOPIC}}}"
+_STARTED = f'scalable_topics_operation_start_timestamp_seconds{{{_IN_CLUSTER},kind="Split"}}'
+_UNDRAINED = f"scalable_topics_undrained_segment_sealed_timestamp_seconds{{{_IN_CLUSTER}}}"
+_TERMINATED = f"scalable_topics_terminated_active_segments{{{_IN_CLUSTER}}}"
+_REPLACED = f"scalable_topics_segments_replaced_total{{{_IN_CLUSTER}}}"
 _SUPPRESSED = f"pulsar_scalable_topic_split_suppressed_max_segments_total{{{_OF_TOPIC}}}"
 _WITHHELD = f'scalable_topics_buckets_withheld{{{_OF_TOPIC},subscription="billing"}}'
 _AGE = f"scalable_topics_load_age_seconds{{{_OF_CONNECTION}"
@@ -104,7 +106,7 @@ CASES = (
         "a split is in the journal for twenty minutes",
         {_STARTED: "0x30"},
         20,
-        {**_TOPIC, "kind": "Split"},
+        {**_OF_CLUSTER, "kind": "Split"},
         "20m 0s",
     ),
     AlertCase(
@@ -112,18 +114,26 @@ CASES = (
         "its leader changes meanwhile",
         {_STARTED.replace("{", '{pod="a",'): "0x10 _x20", _STARTED.replace("{", '{pod="b",'): "_x10 0x20"},
         20,
-        {**_TOPIC, "kind": "Split"},
+        {**_OF_CLUSTER, "kind": "Split"},
         "20m 0s",
     ),
     AlertCase("OperationStuck", "splits follow one another", {_STARTED: "0x5 300x5 600x5 900x15"}, 20),
+    AlertCase(
+        "OperationStuck",
+        "a topic of that name on another cluster splits again and again",
+        {_STARTED: "0x30", _STARTED.replace("shop/pulsar", "shop/other"): "0x5 300x5 600x5 900x15"},
+        20,
+        {**_OF_CLUSTER, "kind": "Split"},
+        "20m 0s",
+    ),
     AlertCase("OperationStuck", "it has ended", {_STARTED: "0x16 _x30"}, 30),
-    AlertCase("TerminatedButActive", "a segment is not replaced", {_TERMINATED: "0 0 1x20"}, 8, _TOPIC, "1"),
+    AlertCase("TerminatedButActive", "a segment is not replaced", {_TERMINATED: "0 0 1x20"}, 8, _OF_CLUSTER, "1"),
     AlertCase(
         "TerminatedButActive",
         "somebody terminates successors, too",
         {_TERMINATED: "0x60", _REPLACED: "0+0.1x60"},
         60,
-        _TOPIC,
+        _OF_CLUSTER,
         "6",
     ),
     AlertCase(
@@ -134,7 +144,7 @@ CASES = (
         "nobody has read it for more than a day",
         {_UNDRAINED: "0x1500"},
         1450,
-        _TOPIC,
+        _OF_CLUSTER,
         "1d 0h 10m 0s",
     ),
     AlertCase("SegmentUndrained", "it is drained within a day", {_UNDRAINED: "0x1000 _x500"}, 1450),
@@ -156,6 +166,17 @@ CASES = (
         "another replica looks at the brokers now",
         {f'{_AGE},pod="a"}}': "0+60x20", f'{_AGE},pod="b"}}': "30x20"},
         11,
+    ),
+    AlertCase(
+        "LoadUnknown",
+        "another replica leads it now, and knows no better",
+        {f'{_AGE},pod="a"}}': "0+60x10 stale", f'{_AGE},pod="b"}}': "_x11 660+60x20"},
+        15,
+        _CONNECTION,
+        "15m 0s",
+    ),
+    AlertCase(
+        "LoadUnknown", "a replica that has just started waits for the first look", {f"{_AGE}}}": "0+60x5 5x20"}, 9
     ),
     AlertCase("PipelineNotFollowed", "it is not followed for half an hour", {_FOLLOWED: "0x30"}, 30, _CONNECTION, "0"),
     AlertCase("PipelineNotFollowed", "it was started anew", {_FOLLOWED: "1x10 0x5 1x15"}, 30),

@@ -15,6 +15,7 @@ from dev.access import PulsarAccess
 from scalable_topics.admin import AdminClient
 from scalable_topics.sdk import Client, GatewayOptions
 from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.load.records import PULSE, Pulse, encode_pulse
 from tests.integration.chart.rendering import documents, rendered
 from tests.integration.operator.conftest import MakeOperator
@@ -85,18 +86,23 @@ async def test_a_segment_is_undrained_until_it_is_read(
 ) -> None:
     name = "undrained"
     topic = str(world.topic_name(name))
+    labels = f'connection="{world.namespace}/pulsar",topic="{topic}"'
     await world.apply(manifests.topic(name, topic, subscriptions=["reader"]))
     await world.until_ready(name)
     (segment,) = (await world.segment_names(name, name)).values()
     await pulsar_client.send(segment, "kept")
     assert phase(await world.operate(name, "Split", segment=0)) == "Succeeded"
-    await until_metric(shared_operator, f'{_UNDRAINED}{{topic="{topic}"}}', lambda seen: seen == 1)
-    sealed_at = await until_metric(shared_operator, f'{_SINCE}{{topic="{topic}"}}', bool)
+    await until_metric(shared_operator, f"{_UNDRAINED}{{{labels}}}", lambda seen: seen == 1)
+    sealed_at = await until_metric(shared_operator, f"{_SINCE}{{{labels}}}", bool)
     assert sealed_at is not None
     assert 0 <= time.time() - sealed_at < 120
+    await world.change(TOPICS, name, {"paused": True})
+    await until_metric(shared_operator, f"{_SINCE}{{{labels}}}", lambda seen: seen is None)
+    await world.change(TOPICS, name, {"paused": False})
+    assert await until_metric(shared_operator, f"{_SINCE}{{{labels}}}", bool) == sealed_at
     assert await pulsar_client.receive(segment, "reader", 1) == ["kept"]
-    await until_metric(shared_operator, f'{_UNDRAINED}{{topic="{topic}"}}', lambda seen: seen == 0)
-    await until_metric(shared_operator, f'{_SINCE}{{topic="{topic}"}}', lambda seen: seen is None)
+    await until_metric(shared_operator, f"{_UNDRAINED}{{{labels}}}", lambda seen: seen == 0)
+    await until_metric(shared_operator, f"{_SINCE}{{{labels}}}", lambda seen: seen is None)
 
 
 async def test_an_active_segment_that_somebody_terminates_is_counted_once_it_is_replaced(
@@ -105,13 +111,14 @@ async def test_an_active_segment_that_somebody_terminates_is_counted_once_it_is_
     """Hazard B1."""
     name = "terminated"
     topic = str(world.topic_name(name))
+    labels = f'connection="{world.namespace}/pulsar",topic="{topic}"'
     await world.apply(manifests.topic(name, topic, initial=2))
     await world.until_ready(name)
-    await until_metric(shared_operator, f'{_TERMINATED}{{topic="{topic}"}}', lambda seen: seen == 0)
+    await until_metric(shared_operator, f"{_TERMINATED}{{{labels}}}", lambda seen: seen == 0)
     segments = await world.segment_names(name, name)
     await world.pulsar.terminate(segments[0])
-    await until_metric(shared_operator, f'{_REPLACED}{{topic="{topic}"}}', lambda seen: seen == 1)
-    await until_metric(shared_operator, f'{_TERMINATED}{{topic="{topic}"}}', lambda seen: seen == 0)
+    await until_metric(shared_operator, f"{_REPLACED}{{{labels}}}", lambda seen: seen == 1)
+    await until_metric(shared_operator, f"{_TERMINATED}{{{labels}}}", lambda seen: seen == 0)
 
 
 def _alerts() -> list[str]:
@@ -137,13 +144,14 @@ async def _written_records(world: World, view: PulsarView, pulsar: PulsarAccess)
 
 async def _split_slowly(operator: RunningOperator, world: World, pulsar_client: PulsarClient) -> None:
     """Split a segment under a producer that does not leave when it is told to, and see the operation under way."""
-    topic = str(world.topic_name("orders"))
+    labels = f'connection="{world.namespace}/pulsar",kind="Split",topic="{world.topic_name("orders")}"'
+    started = f"{_STARTED}{{{labels}}}"
     (segment,) = (await world.segment_names("orders", "orders")).values()
     await pulsar_client.send(segment, "unread")
     await pulsar_client.producer(segment)
     splitting = asyncio.create_task(world.operate("orders", "Split", segment=0))
-    begun = await until_metric(operator, f'{_STARTED}{{kind="Split",topic="{topic}"}}', bool)
+    begun = await until_metric(operator, started, bool)
     assert begun is not None
     assert abs(time.time() - begun) < 60
     assert phase(await splitting) == "Succeeded"
-    await until_metric(operator, f'{_STARTED}{{kind="Split",topic="{topic}"}}', lambda seen: seen is None)
+    await until_metric(operator, started, lambda seen: seen is None)

@@ -28,7 +28,9 @@ class ApiServer:
         asked: requests by kind.
         status: answered to everything instead, if set.
         gate: answers wait for it.
+        seconds: how long an answer takes besides.
         access: the last SubjectAccessReview.
+        access_names: of the objects that SubjectAccessReviews were about.
         users: by token.
         denied: verbs that not even alice has a right to.
         heard: everything it was sent, headers included.
@@ -38,7 +40,9 @@ class ApiServer:
     asked: Counter[str] = field(default_factory=Counter)
     status: int | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
+    seconds: float = 0.0
     access: dict[str, Any] = field(default_factory=dict)
+    access_names: list[str] = field(default_factory=list)
     users: dict[str, str] = field(default_factory=lambda: dict(_USERS))
     denied: set[str] = field(default_factory=set)
     heard: list[str] = field(default_factory=list)
@@ -48,10 +52,13 @@ class ApiServer:
         kind = request.path.rsplit("/", 1)[1]
         self.asked[kind] += 1
         self.heard.append(f"{request.headers} {await request.text()}")
+        body = await request.json()
+        if kind == "subjectaccessreviews":
+            self.access_names.append(body["spec"]["resourceAttributes"].get("name", ""))
         await self.gate.wait()
+        await asyncio.sleep(self.seconds)
         if self.status is not None:
             return web.json_response({"message": "not today"}, status=self.status)
-        body = await request.json()
         if kind == "tokenreviews":
             token = body["spec"]["token"]
             audiences = ["https://kubernetes.default.svc"] if token == OTHER_AUDIENCE else body["spec"]["audiences"]

@@ -49,6 +49,7 @@ class Kubernetes:
         cache: of a replica that watches it.
         denied: rights that alice lacks; bob has none.
         denied_in: rights that she lacks in one namespace.
+        reviewed_in: namespaces that SubjectAccessReviews were about.
         denied_at_server: rights that only the API server itself denies alice.
         no_impersonation: the operator may not act as others.
         status: answered to every write instead, if set.
@@ -63,6 +64,7 @@ class Kubernetes:
     cache: ObjectCache
     denied: set[Right] = field(default_factory=set)
     denied_in: set[tuple[str, str, str]] = field(default_factory=set)
+    reviewed_in: list[str] = field(default_factory=list)
     denied_at_server: set[Right] = field(default_factory=set)
     no_impersonation: bool = False
     status: int | None = None
@@ -137,6 +139,7 @@ class Kubernetes:
             user = {"username": _USERS.get(token, ""), "groups": ["people", "staff"], "extra": self.extra}
             return {**body, "status": {"authenticated": token in _USERS, "user": user, "audiences": audiences}}
         wanted = spec["resourceAttributes"]
+        self.reviewed_in.append(wanted["namespace"])
         allowed = self._may(spec["user"], (wanted["verb"], wanted["resource"]), at_server=False)
         allowed = allowed and (wanted["verb"], wanted["resource"], wanted["namespace"]) not in self.denied_in
         return {**body, "status": {"allowed": allowed}}

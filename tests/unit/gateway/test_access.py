@@ -175,6 +175,56 @@ async def test_an_api_server_that_hangs_costs_a_bounded_time_and_tokens_reach_no
     assert "t0ken" not in caplog.text
 
 
+async def test_whoever_asks_about_hundreds_of_namespaces_keeps_nobody_waiting() -> None:
+    async with api_server() as (server, kube):
+        access = make_access(kube)
+        assert await status_of(access, f"Bearer {GOOD}", ObjectKey(TOPICS.plural, "shop", "other")) == 200
+        assert await access.caller(f"Bearer {NO_RIGHTS}")
+        server.gate.clear()
+        keys = [ObjectKey(TOPICS.plural, f"n-{number}", "") for number in range(300)]
+        shows = asyncio.gather(*(access.shows(f"Bearer {NO_RIGHTS}", "list", key) for key in keys))
+        while server.asked["subjectaccessreviews"] < 3:
+            await asyncio.sleep(0.01)
+        bystander = asyncio.create_task(status_of(access, f"Bearer {GOOD}"))
+        while server.asked["subjectaccessreviews"] < 4:
+            await asyncio.sleep(0.01)
+        # Two of the 300 were under way, and the next that came to the API server was the bystander's.
+        assert server.access_names[-1] == "orders"
+        server.gate.set()
+        assert await bystander == 200
+        assert await shows == [False] * 300
+
+
+async def test_the_time_of_a_review_begins_when_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access_module, "_REVIEW_SECONDS", 0.4)
+    async with api_server() as (server, kube):
+        access = make_access(kube)
+        await access.caller(f"Bearer {GOOD}")
+        server.seconds = 0.1
+        keys = [ObjectKey(TOPICS.plural, "shop", f"t-{number}") for number in range(80)]
+        # Ten rounds of eight: they take a second together.
+        assert set(await asyncio.gather(*(status_of(access, f"Bearer {GOOD}", key) for key in keys))) == {200}
+
+
+async def test_R33_what_is_shown_of_a_namespace_counts_for_a_minute_either_way() -> None:
+    async with api_server() as (server, kube):
+        clock = Clock()
+        access = make_access(kube, clock)
+        key = ObjectKey(TOPICS.plural, "shop", "")
+
+        async def shown() -> list[bool]:
+            return [await access.shows(f"Bearer {token}", "list", key) for token in (GOOD, NO_RIGHTS)]
+
+        assert await shown() == [True, False]
+        clock.now += 59.0
+        assert await shown() == [True, False]
+        assert server.asked["subjectaccessreviews"] == 2
+        clock.now += 1.0
+        server.denied = {"list"}
+        assert await shown() == [False, False]
+        assert server.asked["subjectaccessreviews"] == 4
+
+
 async def test_ending_gives_up_what_is_being_asked() -> None:
     async with api_server() as (server, kube):
         access = make_access(kube)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -101,6 +102,24 @@ async def test_r33_the_fleet_shows_the_namespaces_in_which_the_caller_may_list_t
         assert _names(await world.ask("GET", FLEET_URL)) == ["shop/orders"]
 
 
+async def test_r33_only_as_many_namespaces_are_asked_about_as_fill_the_page() -> None:
+    async with rest_world() as world:
+        for number in range(40):
+            _add(world, "t", namespace=f"n-{number:02}")
+        world.kubernetes.denied_in = {("list", "scalabletopics", one) for one in ("", "n-01", "n-04")}
+        first = await world.ask("GET", f"{FLEET_URL}?limit=3")
+        assert _names(first) == ["n-00/t", "n-02/t", "n-03/t"]
+        # n-05 tells that there are more.
+        assert sorted(world.kubernetes.reviewed_in) == ["", *(f"n-0{number}" for number in range(6))]
+        second = await world.ask("GET", f"{FLEET_URL}?limit=3&after={first.body['next']}")
+        assert _names(second) == ["n-05/t", "n-06/t", "n-07/t"]
+        asked = len(world.kubernetes.reviewed_in)
+        assert _names(await world.ask("GET", f"{FLEET_URL}?limit=3")) == _names(first)
+        assert len(world.kubernetes.reviewed_in) == asked, "all of that page was known"
+        beyond = await world.ask("GET", f"{FLEET_URL}?after=zz/last")
+        assert (beyond.status, beyond.body) == (200, {"topics": [], "next": None})
+
+
 async def test_an_answer_that_the_caller_has_already_is_not_sent_again() -> None:
     async with rest_world() as world:
         for url in (FLEET_URL, TOPIC_URL, f"{TOPIC_URL}/status"):
@@ -156,32 +175,55 @@ async def test_r32_nothing_that_writes_is_named_where_writes_are_switched_off() 
         assert not {"split", "delete-topic", "create-subscription"} & set(found["may"])
 
 
-def test_lines_are_made_anew_for_what_has_changed_alone() -> None:
+async def test_lines_are_made_anew_for_what_has_changed_alone() -> None:
     cache = make_cache()
     cache.observe(TOPICS, _body("a"))
     rows = FleetRows(cache)
     cache.observe(TOPICS, _body("b"))
-    first = rows.page({"shop"}, None, 10).rows
+    first = (await rows.page({"shop"}, None, 10)).rows
     assert [json.loads(row)["name"] for row in first] == ["a", "b"]
     cache.observe(TOPICS, _body("b", version=2, lastAction="Merge of 1 and 2"))
-    second = rows.page({"shop"}, None, 10).rows
+    second = (await rows.page({"shop"}, None, 10)).rows
     assert second[0] is first[0]
     assert json.loads(second[1])["lastAction"] == "Merge of 1 and 2"
     cache.remove(ObjectKey(TOPICS.plural, "shop", "a"))
-    assert len(rows.page({"shop"}, None, 10).rows) == 1
-    assert rows.namespaces() == ["shop"]
+    assert len((await rows.page({"shop"}, None, 10)).rows) == 1
+    assert rows.lines(None) == {"shop": 1}
+    assert rows.lines(("shop", "b")) == {}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
-def test_pages_leave_nothing_out_and_tell_nothing_twice(limit: int) -> None:
+async def test_pages_leave_nothing_out_and_tell_nothing_twice(limit: int) -> None:
     cache = make_cache()
     for number in range(6):
         cache.observe(TOPICS, _body(f"t-{number}", namespace=f"n-{number % 3}"))
     rows, after, seen = FleetRows(cache), None, []
     while True:
-        page = rows.page({"n-0", "n-2"}, after, limit)
+        page = await rows.page({"n-0", "n-2"}, after, limit)
         seen += [json.loads(row)["name"] for row in page.rows]
         after = page.last
         if after is None:
             break
     assert seen == ["t-0", "t-3", "t-2", "t-5"]
+
+
+async def test_others_have_their_turn_while_a_long_page_is_written() -> None:
+    cache = make_cache()
+    for number in range(250):
+        cache.observe(TOPICS, _body(f"t-{number:03}"))
+    rows, turns = FleetRows(cache), 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            if turns == 1:
+                cache.remove(ObjectKey(TOPICS.plural, "shop", "t-240"))
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(others())
+    page = await rows.page({"shop"}, None, 250)
+    other.cancel()
+    assert turns == 2
+    names = [json.loads(row)["name"] for row in page.rows]
+    assert names == [f"t-{number:03}" for number in range(250) if number != 240], "one has gone meanwhile"

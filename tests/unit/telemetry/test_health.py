@@ -71,7 +71,7 @@ async def test_metrics_of_a_large_fleet_hold_nothing_else_up() -> None:
     def many() -> Iterator[TopicGlimpse]:
         looked.set()
         assert went_on.wait(20), "the event loop stood still while topics were looked at"
-        yield TopicGlimpse("topic://public/default/orders", TopicStanding.READY)
+        yield TopicGlimpse("topic://public/default/orders", "shop/pulsar", TopicStanding.READY)
 
     metrics.fleet.follow(many)
 
