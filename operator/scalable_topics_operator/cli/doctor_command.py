@@ -238,11 +238,12 @@ async def _ask_gateway(patient: Patient, access: GatewayOptions) -> None:
         return
     try:
         async with gateway(access) as asked:
+            theirs = await asked.version()
             patient.found.append(findings.ok("gateway", "reached"))
-            patient.found.append(findings.judge_versions(await asked.version(), version("scalable-topics")))
+            patient.found.append(findings.judge_versions(theirs, version("scalable-topics")))
             patient.found += await _load_ages(patient, asked)
     except CliError as error:
-        advice = "the other commands work without it; explain, policy, load and backlog do not"
+        advice = "what objects say is shown without it; explain, policy, load and backlog are not"
         patient.found.append(findings.warn("gateway", why(error), advice))
 
 

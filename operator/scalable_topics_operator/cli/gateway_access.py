@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalable_topics_operator.cli.api_server import PODS, ApiServer
-from scalable_topics_operator.cli.faults import BadUsage, CliError, Refused, Unreachable
+from scalable_topics_operator.cli.faults import BadUsage, CliError, Unreachable
 from scalable_topics_operator.cli.gateway_client import Gateway
 from scalable_topics_operator.cli.gateway_place import Place, is_loopback, places
 from scalable_topics_operator.cli.kubernetes import api_server, token_of
@@ -87,7 +87,7 @@ async def find_gateway(kube: ApiServer, options: GatewayOptions) -> tuple[Place,
     searched = " and ".join(options.namespaces)
     if unusable:
         raise Unreachable(f"the gateway at {unusable[0]} is neither that of a pod nor on this machine; set --gateway")
-    raise Refused(
+    raise Unreachable(
         f"no replica of the operator shows itself in namespace {searched}; set --operator-namespace or --gateway"
     )
 

@@ -96,7 +96,10 @@ class Gateway:
         except TimeoutError:
             raise Unreachable(f"{self._name} did not answer in {_TIMEOUT_SECONDS:g} s") from None
         except (aiohttp.ClientConnectorError, aiohttp.ClientSSLError) as error:
-            raise Unreachable(f"{self._name} cannot be reached: {error}; set --gateway") from None
+            # aiohttp's own text tells of TLS where there is none.
+            what = getattr(error, "strerror", None) or error
+            advice = "stopics doctor says whether the operator runs, --gateway names another"
+            raise Unreachable(f"{self._name} cannot be reached: {what}; {advice}") from None
         except (aiohttp.ClientError, OSError, UnicodeDecodeError) as error:
             raise Unreachable(f"{self._name} broke off: {self._broken() or type(error).__name__}") from None
 
