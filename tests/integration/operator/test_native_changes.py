@@ -96,10 +96,13 @@ async def test_a_desired_number_of_segments_is_reached_and_the_brokers_keep_out(
     assert len(layout.active) == 3
     assert await native.call("GET", "scaled", "/autoScalePolicy") == {"enabled": False}
     await native.world.scale("scaled", 1)
-    body = await native.world.until(
+    await native.world.until(
         TOPICS, "scaled", lambda body: body["status"]["segments"]["active"] == 1, what="has 1 active segment"
     )
-    assert condition(body, "AutoScale")["reason"] == "DesiredSet"
+    # It is told when the reconcile that did it ends.
+    await native.world.until(
+        TOPICS, "scaled", lambda body: condition(body, "AutoScale").get("reason") == "DesiredSet", what="says why"
+    )
 
 
 async def test_declared_subscriptions_are_made_moved_and_deleted(native: NativeWorld) -> None:

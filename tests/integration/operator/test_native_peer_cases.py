@@ -79,8 +79,10 @@ class Stage:
         )
 
     async def change(self, path: str) -> None:
-        """Have something done to the topic."""
-        answer = await self.ask("POST", path)
+        """Have something done to the topic; a replica hears of segments that were just made a moment after others."""
+        answer = await eventually(
+            lambda: self.ask("POST", path), lambda answer: answer.status != 404, what="the segment is known"
+        )
         assert answer.status == 204, answer
         await self.rest.native.until_same(self.local)
 
