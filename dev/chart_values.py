@@ -1,6 +1,5 @@
 """Write the page of the chart's values: `python -m dev.chart_values [--check]`."""
 
-import argparse
 import json
 import re
 import sys
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from dev.generated import write_page
 
 REPOSITORY = Path(__file__).parents[1]
 CHART = REPOSITORY / "charts" / "scalable-topics"
@@ -69,16 +70,7 @@ def type_of(schema: Mapping[str, Any]) -> str:
 
 def main() -> int:
     """Run the command; answers 1 when `--check` finds a difference."""
-    parser = argparse.ArgumentParser(description="Write the page of the chart's values.")
-    parser.add_argument("--check", action="store_true", help="change nothing, fail if something would change")
-    checking = parser.parse_args().check
-    text = page()
-    if PAGE.is_file() and PAGE.read_text() == text:
-        return 0
-    if not checking:
-        PAGE.write_text(text)
-    print(f"{PAGE}: {'is not up to date' if checking else 'written'}")
-    return 1 if checking else 0
+    return write_page("Write the page of the chart's values.", PAGE, page())
 
 
 def _walk(

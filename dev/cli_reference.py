@@ -1,6 +1,5 @@
 """Write the page of the command line: `python -m dev.cli_reference [--check]`."""
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import typer
 import typer.main
 
+from dev.generated import write_page
 from scalable_topics_operator.cli.main import app
 from scalable_topics_operator.generate import CLI_PAGE
 
@@ -37,16 +37,7 @@ def commands() -> list[tuple[str, Any]]:
 
 def main() -> int:
     """Run the command; answers 1 when `--check` finds a difference."""
-    parser = argparse.ArgumentParser(description="Write the page of the command line.")
-    parser.add_argument("--check", action="store_true", help="change nothing, fail if something would change")
-    checking = parser.parse_args().check
-    text = page()
-    if PAGE.is_file() and PAGE.read_text() == text:
-        return 0
-    if not checking:
-        PAGE.write_text(text)
-    print(f"{PAGE}: {'is not up to date' if checking else 'written'}")
-    return 1 if checking else 0
+    return write_page("Write the page of the command line.", PAGE, page())
 
 
 def _program() -> Any:

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from scalable_topics_operator.api.generate import crd_files, field_reference_files, outdated, write
+from scalable_topics_operator.api.generate import crd_files, field_reference_files
 from scalable_topics_operator.gateway.openapi import OPENAPI_FILE, REST_PAGE, openapi_text, rest_page
+from scalable_topics_operator.generated_files import Target, bring
 from scalable_topics_operator.settings_reference import SETTINGS_PAGE, settings_page
 from scalable_topics_operator.telemetry.reference import METRICS_PAGE, metrics_page
 
@@ -40,14 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--reference", type=Path, metavar="DIR", help="also write the reference here")
     parser.add_argument("folders", nargs="*", type=Path, default=[Path("crds")], metavar="DIR", help="default: crds")
     options = parser.parse_args(arguments)
-    targets = [(folder, crd_files()) for folder in options.folders]
+    targets = [Target(folder, crd_files()) for folder in options.folders]
     if options.reference:
-        targets.append((options.reference, reference_files()))
-    bring = outdated if options.check else write
-    changed = [path for folder, files in targets for path in bring(folder, files, others={CHART_VALUES_PAGE, CLI_PAGE})]
-    for path in changed:
-        print(f"{path}: {'is not up to date' if options.check else 'written'}")
-    return 1 if options.check and changed else 0
+        targets.append(Target(options.reference, reference_files(), {CHART_VALUES_PAGE, CLI_PAGE}))
+    return bring(targets, check=options.check)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""Texts of the custom resource definitions and of their field reference, and whether files have them."""
+"""Texts of the custom resource definitions and of their field reference."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -24,33 +23,8 @@ def field_reference_files() -> dict[str, str]:
     return {f"{kind.__name__}.md": reference_page(crd(kind)) for kind in KINDS}
 
 
-def outdated(folder: Path, files: Mapping[str, str], *, others: Collection[str] = ()) -> list[Path]:
-    """Files missing in `folder`, different from `files`, or of the same suffix and neither among them nor `others`."""
-    suffixes = {Path(name).suffix for name in files}
-    wrong = [folder / name for name, text in files.items() if _read(folder / name) != text]
-    if folder.is_dir():
-        wrong += [path for path in folder.iterdir() if path.suffix in suffixes and path.name not in {*files, *others}]
-    return sorted(wrong)
-
-
-def write(folder: Path, files: Mapping[str, str], *, others: Collection[str] = ()) -> list[Path]:
-    """Bring `folder` to `files`, writing only what differs; answers what was written or removed."""
-    changed = outdated(folder, files, others=others)
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in changed:
-        if path.name in files:
-            path.write_text(files[path.name], encoding="utf-8")
-        else:
-            path.unlink()
-    return changed
-
-
 def _yaml(document: Mapping[str, Any]) -> str:
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
-
-
-def _read(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 class _Dumper(yaml.SafeDumper):

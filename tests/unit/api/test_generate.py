@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scalable_topics_operator.api.generate import crd_files, outdated
+from scalable_topics_operator.api.generate import crd_files
 from scalable_topics_operator.generate import CHART_VALUES_PAGE, CLI_PAGE, main, reference_files
+from scalable_topics_operator.generated_files import outdated
 
 _ROOT = Path(__file__).parents[3]
 _ANNOTATION_LIMIT_BYTES = 262144
