@@ -2,14 +2,13 @@
 
 import platform
 import re
-import shutil
 from pathlib import Path
 
 from dev.artifacts import BUILD_FLAGS
 from dev.cache import content_key, ensure
 from dev.console import say
 from dev.errors import DevError
-from dev.go_modules import download_module, go_build
+from dev.go_modules import go_build, module_files
 
 HELM_SOURCES = Path(__file__).parent / "helm"
 HELM_PACKAGE = "helm.sh/helm/v3/cmd/helm"
@@ -42,8 +41,8 @@ def helm() -> Path:
 
 def foreign_kinds() -> Path:
     """Return a directory with the custom resource definitions of prometheus-operator and cert-manager that we use."""
-    facts = [fact for module, checksum, files in FOREIGN_KINDS for fact in (module, checksum, *files)]
-    return ensure("foreign-kinds", content_key([], *facts), _fetch_foreign_kinds)
+    note = "fetching the definitions of kinds that the chart can make (once a machine; less than a minute)"
+    return module_files("foreign-kinds", FOREIGN_KINDS, note)
 
 
 def _link_flags(go_mod: str) -> str:
@@ -65,11 +64,3 @@ def _link_flags(go_mod: str) -> str:
 def _build_helm(into: Path, flags: list[str]) -> None:
     say("building helm (once a machine; 2 to 4 minutes on two cores)")
     go_build("helm-build", HELM_SOURCES, into / "helm", flags, HELM_PACKAGE)
-
-
-def _fetch_foreign_kinds(into: Path) -> None:
-    say("fetching the definitions of kinds that the chart can make (once a machine; less than a minute)")
-    for module, checksum, files in FOREIGN_KINDS:
-        directory = download_module(module, checksum, into)
-        for file in files:
-            shutil.copyfile(directory / file, into / Path(file).name)

@@ -1,11 +1,8 @@
 """The definitions of other people's kinds that the documentation has manifests of: Argo CD's, Flux's and KEDA's."""
 
-import shutil
 from pathlib import Path
 
-from dev.cache import content_key, ensure
-from dev.console import say
-from dev.go_modules import download_module
+from dev.go_modules import module_files
 
 # Module, checksum, and the files of it.
 MODULES = (
@@ -42,13 +39,5 @@ MODULES = (
 
 def documented_kinds() -> Path:
     """Return a directory with these custom resource definitions. Raises DevError."""
-    facts = [fact for module, checksum, files in MODULES for fact in (module, checksum, *files)]
-    return ensure("documented-kinds", content_key([], *facts), _fetch)
-
-
-def _fetch(into: Path) -> None:
-    say("fetching the definitions of kinds that the documentation shows (once a machine; less than a minute)")
-    for module, checksum, files in MODULES:
-        directory = download_module(module, checksum, into)
-        for file in files:
-            shutil.copyfile(directory / file, into / Path(file).name)
+    note = "fetching the definitions of kinds that the documentation shows (once a machine; less than a minute)"
+    return module_files("documented-kinds", MODULES, note)
