@@ -18,18 +18,15 @@ from scalable_topics_operator.cli.layout_command import LayoutOptions, layout
 from scalable_topics_operator.cli.options import (
     AllNamespaces,
     As,
-    GatewayUrl,
     Name,
     Namespace,
     NoLoad,
-    OperatorNamespace,
     OptionalName,
     OptionalSubscription,
     Output,
     Selector,
-    ServiceAccount,
     Timeout,
-    TokenFile,
+    with_gateway,
 )
 from scalable_topics_operator.cli.printing import finish, for_machines, people
 from scalable_topics_operator.cli.route_command import show_route
@@ -62,23 +59,22 @@ def describe_topic(name: Name, namespace: Namespace = None, output: As = Output.
 
 
 @app.command(name="layout")
+@with_gateway
 def show_layout(
     name: Name,
     namespace: Namespace = None,
     epochs: Annotated[int, typer.Option("--epochs", min=0, help="How many of the newest epochs; 0 for all.")] = 20,
     no_load: NoLoad = False,
     output: As = Output.TABLE,
-    gateway_url: GatewayUrl = None,
-    token_file: TokenFile = None,
-    service_account: ServiceAccount = None,
-    operator_namespace: OperatorNamespace = None,
+    *,
+    access: GatewayOptions,
 ) -> None:
     """Show a topic's ring over its epochs, with load and backlog of its segments."""
-    access = None if no_load else GatewayOptions(gateway_url, token_file, service_account, operator_namespace)
-    finish(layout(name, namespace, output, LayoutOptions(epochs, output is Output.WIDE), access))
+    finish(layout(name, namespace, output, LayoutOptions(epochs, output is Output.WIDE), None if no_load else access))
 
 
 @app.command(name="watch")
+@with_gateway
 def watch_topics(
     name: OptionalName = None,
     namespace: Namespace = None,
@@ -89,16 +85,13 @@ def watch_topics(
     ] = None,
     no_load: NoLoad = False,
     output: As = Output.TABLE,
-    gateway_url: GatewayUrl = None,
-    token_file: TokenFile = None,
-    service_account: ServiceAccount = None,
-    operator_namespace: OperatorNamespace = None,
+    *,
+    access: GatewayOptions,
 ) -> None:
     """Show a topic's layout, or the list of topics, as they change. Ctrl-C ends it."""
     options = WatchOptions(name, namespace, all_namespaces, output, interval, for_seconds)
-    access = None if no_load else GatewayOptions(gateway_url, token_file, service_account, operator_namespace)
     try:
-        finish(watch(options, access))
+        finish(watch(options, None if no_load else access))
     except KeyboardInterrupt:
         raise typer.Exit from None
 
@@ -116,23 +109,22 @@ def route_key(
 
 
 @app.command(name="subscriptions")
+@with_gateway
 def show_subscriptions(
     name: Name,
     subscription: OptionalSubscription = None,
     namespace: Namespace = None,
     no_load: NoLoad = False,
     output: As = Output.TABLE,
-    gateway_url: GatewayUrl = None,
-    token_file: TokenFile = None,
-    service_account: ServiceAccount = None,
-    operator_namespace: OperatorNamespace = None,
+    *,
+    access: GatewayOptions,
 ) -> None:
     """Show subscriptions, their backlog, and which consumer reads what."""
-    access = None if no_load else GatewayOptions(gateway_url, token_file, service_account, operator_namespace)
-    finish(subscriptions(name, subscription, namespace, output, access))
+    finish(subscriptions(name, subscription, namespace, output, None if no_load else access))
 
 
 @app.command(name="drain")
+@with_gateway
 def show_drain(
     name: Name,
     segments: Annotated[list[int] | None, typer.Argument(help="Sealed segments; all if left out.")] = None,
@@ -140,43 +132,36 @@ def show_drain(
     timeout: Timeout = 60,
     no_load: NoLoad = False,
     output: As = Output.TABLE,
-    gateway_url: GatewayUrl = None,
-    token_file: TokenFile = None,
-    service_account: ServiceAccount = None,
-    operator_namespace: OperatorNamespace = None,
+    *,
+    access: GatewayOptions,
 ) -> None:
     """Show what holds sealed segments. Asks the operator by the dry run of a prune, which goes after five minutes."""
-    access = None if no_load else GatewayOptions(gateway_url, token_file, service_account, operator_namespace)
-    finish(drain(name, segments or (), namespace, output, timeout, access))
+    finish(drain(name, segments or (), namespace, output, timeout, None if no_load else access))
 
 
 @app.command()
+@with_gateway
 def explain(
     name: Name,
     namespace: Namespace = None,
     output: As = Output.TABLE,
-    gateway_url: GatewayUrl = None,
-    token_file: TokenFile = None,
-    service_account: ServiceAccount = None,
-    operator_namespace: OperatorNamespace = None,
+    *,
+    access: GatewayOptions,
 ) -> None:
     """Show the last decision about a topic, and why every other rule did not act."""
-    access = GatewayOptions(gateway_url, token_file, service_account, operator_namespace)
     _show("autoScale/explain", show_explanation, name, namespace, output, access)
 
 
 @policy.command()
+@with_gateway
 def resolve(
     name: Name,
     namespace: Namespace = None,
     output: As = Output.TABLE,
-    gateway_url: GatewayUrl = None,
-    token_file: TokenFile = None,
-    service_account: ServiceAccount = None,
-    operator_namespace: OperatorNamespace = None,
+    *,
+    access: GatewayOptions,
 ) -> None:
     """Show every knob that applies to a topic, and which level gave it."""
-    access = GatewayOptions(gateway_url, token_file, service_account, operator_namespace)
     _show("autoScalePolicy/effective", show_policy, name, namespace, output, access)
 
 

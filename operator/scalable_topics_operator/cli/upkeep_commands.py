@@ -13,49 +13,44 @@ from scalable_topics_operator.cli.doctor_command import doctor
 from scalable_topics_operator.cli.gateway_access import GatewayOptions
 from scalable_topics_operator.cli.options import (
     As,
-    GatewayUrl,
     Namespace,
-    OperatorNamespace,
     OptionalName,
     Output,
-    ServiceAccount,
-    TokenFile,
+    with_gateway,
 )
 from scalable_topics_operator.cli.printing import finish
 from scalable_topics_operator.cli.report_command import report
 
 
 @app.command(name="doctor")
+@with_gateway
 def look_at_all(
     namespace: Namespace = None,
     output: As = Output.TABLE,
-    gateway_url: GatewayUrl = None,
-    token_file: TokenFile = None,
-    service_account: ServiceAccount = None,
-    operator_namespace: OperatorNamespace = None,
+    *,
+    access: GatewayOptions,
 ) -> None:
     """Check connection, rights, versions, leaders, load and topics; a line each, with what to do."""
-    finish(doctor(namespace, output, GatewayOptions(gateway_url, token_file, service_account, operator_namespace)))
+    finish(doctor(namespace, output, access))
 
 
 @app.command(name="report")
+@with_gateway
 def make_report(
     namespace: Namespace = None,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", help="Where to write it; named by the time if left out.")
     ] = None,
     log_lines: Annotated[int, typer.Option("--log-lines", min=0, help="Of each container, the last ones.")] = 10_000,
-    gateway_url: GatewayUrl = None,
-    token_file: TokenFile = None,
-    service_account: ServiceAccount = None,
-    operator_namespace: OperatorNamespace = None,
+    *,
+    access: GatewayOptions,
 ) -> None:
     """Write a support bundle: objects, Events, Leases, logs and metrics, without secrets."""
-    access = GatewayOptions(gateway_url, token_file, service_account, operator_namespace)
     finish(report(namespace, file, log_lines, access))
 
 
 @app.command(name="backtest")
+@with_gateway
 def run_backtest(
     policies: Annotated[
         list[Path],
@@ -76,12 +71,10 @@ def run_backtest(
     ] = None,
     end: Annotated[str | None, typer.Option("--to", help="Until when, in the same form.")] = None,
     master: Annotated[str | None, typer.Option("--master", help="Spark master; else local[*].")] = None,
-    gateway_url: GatewayUrl = None,
-    token_file: TokenFile = None,
-    service_account: ServiceAccount = None,
-    operator_namespace: OperatorNamespace = None,
+    *,
+    access: GatewayOptions,
 ) -> None:
     """Show what another policy would have done with recorded load. Needs the spark extra."""
     passed = {"--from": begin, "--to": end, "--master": master}
     options = BacktestOptions(name, namespace, tuple(policies), tuple(present or ()), history_path, out, passed)
-    finish(backtest(options, GatewayOptions(gateway_url, token_file, service_account, operator_namespace)))
+    finish(backtest(options, access))
