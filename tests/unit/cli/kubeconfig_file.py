@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 
 def write_kubeconfig(folder: Path, port: int) -> Path:
@@ -22,3 +26,14 @@ def write_kubeconfig(folder: Path, port: int) -> Path:
         )
     )
     return file
+
+
+@asynccontextmanager
+async def answering(
+    folder: Path, handle: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> AsyncIterator[Path]:
+    """Start an API server all of whose requests `handle` answers; answers a kubeconfig for it."""
+    api = web.Application()
+    api.router.add_route("*", "/{tail:.*}", handle)
+    async with TestServer(api) as server:
+        yield write_kubeconfig(folder, server.port or 0)

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from typer.testing import CliRunner, Result
 
 from scalable_topics.layout import SegmentLayout, to_record
@@ -19,7 +17,7 @@ from scalable_topics_operator.cli.main import app
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from tests.unit.cli.kubeconfig_file import write_kubeconfig
+from tests.unit.cli.kubeconfig_file import answering
 from tests.unit.gateway.model_kubernetes import Kubernetes
 
 LAYOUT = SegmentLayout.initial(2).split(0, now_ms=1)
@@ -81,10 +79,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
         return found.ends
 
     kubernetes.becomes = becomes
-    api = web.Application()
-    api.router.add_route("*", "/{tail:.*}", kubernetes.handle)
-    async with TestServer(api) as server:
-        kubeconfig = write_kubeconfig(tmp_path, server.port or 0)
+    async with answering(tmp_path, kubernetes.handle) as kubeconfig:
         found.environment = {"KUBECONFIG": str(kubeconfig), "COLUMNS": "300"}
         yield found
 

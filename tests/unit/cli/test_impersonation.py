@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from scalable_topics_operator.cli.kubernetes import api_server
 from scalable_topics_operator.cluster.resources import TOPICS
-from tests.unit.cli.kubeconfig_file import write_kubeconfig
+from tests.unit.cli.kubeconfig_file import answering
 
 ACTING = {
     "as": "jane",
@@ -59,10 +58,7 @@ class _ApiServer:
 async def _requests(folder: Path, monkeypatch: pytest.MonkeyPatch, acting: dict[str, Any]) -> _ApiServer:
     """One of every way in which the API server is asked."""
     found = _ApiServer()
-    api = web.Application()
-    api.router.add_route("*", "/{tail:.*}", found.answer)
-    async with TestServer(api) as server:
-        file = write_kubeconfig(folder, server.port or 0)
+    async with answering(folder, found.answer) as file:
         content = yaml.safe_load(file.read_text())
         content["users"][0]["user"].update(acting)
         file.write_text(yaml.safe_dump(content))

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from typer.testing import CliRunner, Result
 
 from scalable_topics_operator.cli.main import app
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from tests.unit.cli.kubeconfig_file import write_kubeconfig
+from tests.unit.cli.kubeconfig_file import answering
 from tests.unit.gateway.model_kubernetes import Kubernetes
 
 REPORT: dict[str, Any] = {
@@ -120,10 +118,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
         return found.ends(spec["scalableTopic"], spec.get("dryRun", False))
 
     kubernetes.becomes = becomes
-    api = web.Application()
-    api.router.add_route("*", "/{tail:.*}", kubernetes.handle)
-    async with TestServer(api) as server:
-        kubeconfig = write_kubeconfig(tmp_path, server.port or 0)
+    async with answering(tmp_path, kubernetes.handle) as kubeconfig:
         found.environment = {"KUBECONFIG": str(kubeconfig), "COLUMNS": "300"}
         yield found
 

@@ -21,7 +21,7 @@ from scalable_topics_operator.cli.watch_command import WatchOptions, watch
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeUnavailable
 from scalable_topics_operator.cluster.kube_login import KubeEndpoint
 from scalable_topics_operator.cluster.resources import TOPICS
-from tests.unit.cli.kubeconfig_file import write_kubeconfig
+from tests.unit.cli.kubeconfig_file import answering
 
 PATH = "/apis/scalabletopics.io/v1alpha1/namespaces/shop/scalabletopics"
 LOG_PATH = "/api/v1/namespaces/ops/pods/pod-a/log"
@@ -110,10 +110,8 @@ async def test_a_topic_without_a_layout_is_watched_with_the_reason(
         listed = {"items": [BODY], "metadata": {"resourceVersion": "7"}}
         return web.json_response(listed if request.path == PATH else BODY)
 
-    app = web.Application()
-    app.router.add_get("/{tail:.*}", answer)
-    async with TestServer(app) as server:
-        monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path, server.port or 0)))
+    async with answering(tmp_path, answer) as kubeconfig:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
         with pytest.raises(Refused, match="shop/orders was deleted"):
             await watch(WatchOptions("orders", None, False, output, 60.0, None), None)
     (line,) = capsys.readouterr().out.splitlines()
