@@ -114,6 +114,16 @@ class Dashboard:
         }
 
 
+def increase(metric: str, selector: str = "") -> str:
+    """PromQL for what a counter has grown by since the point before.
+
+    Args:
+        metric: its name.
+        selector: of its series, with braces; all of them if empty.
+    """
+    return f"increase({metric}{selector}[$__rate_interval])"
+
+
 def _links() -> dict[str, Any]:
     """To the other dashboards, with the same time."""
     return {

@@ -1,6 +1,6 @@
 """What is seen of the operator's replicas, and of the load of Pulsar clusters."""
 
-from dev.dashboards.panels import Dashboard, Panel, Query, Row, Variable
+from dev.dashboards.panels import Dashboard, Panel, Query, Row, Variable, increase
 
 _OURS = '{namespace=~"$namespace"}'
 
@@ -33,12 +33,11 @@ OPERATOR = Dashboard(
                     "short",
                     [
                         Query(
-                            f"sum by (pod) (increase(scalable_topics_shards_lost_total{_OURS}[$__rate_interval]))",
+                            f"sum by (pod) ({increase('scalable_topics_shards_lost_total', _OURS)})",
                             "lost {{pod}}",
                         ),
                         Query(
-                            "sum by (pod)"
-                            f" (increase(scalable_topics_shards_handed_over_total{_OURS}[$__rate_interval]))",
+                            f"sum by (pod) ({increase('scalable_topics_shards_handed_over_total', _OURS)})",
                             "handed over {{pod}}",
                         ),
                     ],
@@ -77,8 +76,7 @@ OPERATOR = Dashboard(
                     "short",
                     [
                         Query(
-                            "sum by (kind, result)"
-                            f" (increase(scalable_topics_operations_total{_OURS}[$__rate_interval]))",
+                            f"sum by (kind, result) ({increase('scalable_topics_operations_total', _OURS)})",
                             "{{kind}} {{result}}",
                         )
                     ],
@@ -89,10 +87,7 @@ OPERATOR = Dashboard(
                     "Consumers",
                     "short",
                     [
-                        Query(
-                            f"sum(increase({metric}{_OURS}[$__rate_interval]))",
-                            legend,
-                        )
+                        Query(f"sum({increase(metric, _OURS)})", legend)
                         for metric, legend in (
                             ("scalable_topics_assignments_written_total", "assignments written"),
                             ("scalable_topics_consumers_removed_total", "consumers removed"),

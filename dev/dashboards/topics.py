@@ -1,6 +1,6 @@
 """What is seen of all topics, and of one of them."""
 
-from dev.dashboards.panels import Dashboard, Panel, Query, Row, Variable
+from dev.dashboards.panels import Dashboard, Panel, Query, Row, Variable, increase
 
 _TOPICS = (
     ("Topics", "sum(scalable_topics_topics)", "short", None),
@@ -10,10 +10,6 @@ _TOPICS = (
     ("Messages in", "sum(max by (topic) (scalable_topics_msg_rate_in))", "cps", None),
     ("Bytes in", "sum(max by (topic) (scalable_topics_bytes_rate_in))", "Bps", None),
 )
-
-
-def _increase(metric: str, selector: str = "") -> str:
-    return f"increase({metric}{selector}[$__rate_interval])"
 
 
 def _most(metric: str, labels: str = "topic") -> str:
@@ -62,9 +58,9 @@ FLEET = Dashboard(
                     "Automatic changes",
                     "short",
                     [
-                        Query(f"sum({_increase('pulsar_scalable_topic_auto_splits_total')})", "splits"),
-                        Query(f"sum({_increase('pulsar_scalable_topic_auto_merges_total')})", "merges"),
-                        Query(f"sum({_increase('pulsar_scalable_topic_auto_rebuckets_total')})", "rebuckets"),
+                        Query(f"sum({increase('pulsar_scalable_topic_auto_splits_total')})", "splits"),
+                        Query(f"sum({increase('pulsar_scalable_topic_auto_merges_total')})", "merges"),
+                        Query(f"sum({increase('pulsar_scalable_topic_auto_rebuckets_total')})", "rebuckets"),
                     ],
                 ),
                 Panel(
@@ -72,7 +68,7 @@ FLEET = Dashboard(
                     "short",
                     [
                         Query(
-                            f"sum by (kind, result) ({_increase('scalable_topics_operations_total')}) > 0",
+                            f"sum by (kind, result) ({increase('scalable_topics_operations_total')}) > 0",
                             "{{kind}} {{result}}",
                         )
                     ],
@@ -89,7 +85,7 @@ FLEET = Dashboard(
                     "short",
                     [
                         Query(
-                            f"sum by (topic) ({_increase('pulsar_scalable_topic_split_suppressed_max_segments_total')})"
+                            f"sum by (topic) ({increase('pulsar_scalable_topic_split_suppressed_max_segments_total')})"
                             " > 0",
                             "{{topic}}",
                         )
@@ -101,7 +97,7 @@ FLEET = Dashboard(
                     "short",
                     [
                         Query(
-                            f"sum by (topic) ({_increase('pulsar_scalable_topic_merge_suppressed_max_depth_total')})"
+                            f"sum by (topic) ({increase('pulsar_scalable_topic_merge_suppressed_max_depth_total')})"
                             " > 0",
                             "{{topic}}",
                         )
@@ -185,18 +181,18 @@ TOPIC = Dashboard(
                     "Changes",
                     "short",
                     [
-                        Query(f"sum({_increase('pulsar_scalable_topic_auto_splits_total', _OF)})", "automatic splits"),
-                        Query(f"sum({_increase('pulsar_scalable_topic_auto_merges_total', _OF)})", "automatic merges"),
+                        Query(f"sum({increase('pulsar_scalable_topic_auto_splits_total', _OF)})", "automatic splits"),
+                        Query(f"sum({increase('pulsar_scalable_topic_auto_merges_total', _OF)})", "automatic merges"),
                         Query(
-                            f"sum({_increase('pulsar_scalable_topic_auto_rebuckets_total', _OF)})",
+                            f"sum({increase('pulsar_scalable_topic_auto_rebuckets_total', _OF)})",
                             "automatic rebuckets",
                         ),
                         Query(
-                            f"sum({_increase('scalable_topics_rebucket_rollovers_total', _OF)})",
+                            f"sum({increase('scalable_topics_rebucket_rollovers_total', _OF)})",
                             "rebuckets, also by hand",
                         ),
                         Query(
-                            f"sum by (connection) ({_increase('scalable_topics_segments_replaced_total', _OF)})",
+                            f"sum by (connection) ({increase('scalable_topics_segments_replaced_total', _OF)})",
                             "replacements, {{connection}}",
                         ),
                     ],
@@ -229,11 +225,11 @@ TOPIC = Dashboard(
                     "short",
                     [
                         Query(
-                            f"sum({_increase('pulsar_scalable_topic_split_suppressed_max_segments_total', _OF)})",
+                            f"sum({increase('pulsar_scalable_topic_split_suppressed_max_segments_total', _OF)})",
                             "splits, maxSegments",
                         ),
                         Query(
-                            f"sum({_increase('pulsar_scalable_topic_merge_suppressed_max_depth_total', _OF)})",
+                            f"sum({increase('pulsar_scalable_topic_merge_suppressed_max_depth_total', _OF)})",
                             "merges, maxDagDepth",
                         ),
                     ],
@@ -292,7 +288,7 @@ TOPIC = Dashboard(
                     "short",
                     [
                         Query(
-                            f"sum by (subscription) ({_increase('scalable_topics_bucket_reassignments_total', _OF)})",
+                            f"sum by (subscription) ({increase('scalable_topics_bucket_reassignments_total', _OF)})",
                             "{{subscription}}",
                         )
                     ],
