@@ -38,6 +38,9 @@ NETWORK_PLUGIN_PACKAGE = "containernetworking-plugins"
 # From 1.21 on `go` fetches by itself the toolchain that go.mod names.
 OLDEST_GO = (1, 21)
 OLDEST_NODE = 18
+DEBIAN_RELEASE = Path("/etc/debian_version")
+# Another that installs something is waited for.
+APT_OPTIONS = ("-qq", "-o", "DPkg::Lock::Timeout=300")
 APT_TIMEOUT_SECONDS = 900
 
 Found = TypeVar("Found")
@@ -164,7 +167,7 @@ def node_obstacle() -> str | None:
     missing = _missing_node_packages() + [
         package for program, package in IMAGE_PACKAGES.items() if on_path(program) is None
     ]
-    if missing and not _can_install():
+    if missing and not can_install():
         return f"programs are missing that cannot be installed here: {' '.join(missing)}"
     if not _succeeds(["unshare", "--net", "--mount", "true"]):
         return "root may make no networks and mounts here, as in a container without privileges"
@@ -179,7 +182,7 @@ def node_tools() -> NodeTools:
     if os.geteuid() != 0:
         raise DevError("a node needs root: networks, mounts and control groups are made for it")
     missing = _missing_node_packages()
-    if missing and _can_install():
+    if missing and can_install():
         _install(*missing)
         missing = _missing_node_packages()
     containerd, plugins = on_path("containerd"), _network_plugins()
@@ -196,7 +199,7 @@ def require_linux() -> None:
 
 def _require(find: Callable[[], Found | None], what: str, why: str, package: str) -> Found:
     found, obstacle = find(), ""
-    if found is None and _can_install():
+    if found is None and can_install():
         try:
             _install(package)
         except DevError as error:
@@ -283,17 +286,17 @@ def _succeeds(command: list[str]) -> bool:
     return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
 
 
-def _can_install() -> bool:
-    return os.geteuid() == 0 and Path("/etc/debian_version").exists() and shutil.which("apt-get") is not None
+def can_install() -> bool:
+    """Return whether packages of Debian can be had here: as root, by apt-get."""
+    return os.geteuid() == 0 and DEBIAN_RELEASE.exists() and shutil.which("apt-get") is not None
 
 
 def _install(*packages: str) -> None:
     say(f"installing {' '.join(packages)} (apt-get)")
-    options = ["-qq", "-o", "DPkg::Lock::Timeout=300"]
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
         done = subprocess.run(
-            ["apt-get", *options, *arguments],
+            ["apt-get", *APT_OPTIONS, *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

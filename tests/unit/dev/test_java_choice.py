@@ -51,7 +51,7 @@ def test_where_the_package_is_not_to_be_had_it_is_told_what_for(monkeypatch: pyt
     def install(package: str) -> None:
         raise DevError(f"apt-get install {package} failed: E: Unable to locate package")
 
-    monkeypatch.setattr(prerequisites, "_can_install", lambda: True)
+    monkeypatch.setattr(prerequisites, "can_install", lambda: True)
     monkeypatch.setattr(prerequisites, "_install", install)
     with pytest.raises(DevError) as caught:
         prerequisites.native_java()
@@ -69,7 +69,7 @@ def test_what_was_installed_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         program.write_text("#!/bin/sh\necho 'openjdk version \"21.0.9\" 2025-10-21'\n")
         program.chmod(0o755)
 
-    monkeypatch.setattr(prerequisites, "_can_install", lambda: True)
+    monkeypatch.setattr(prerequisites, "can_install", lambda: True)
     monkeypatch.setattr(prerequisites, "_install", install)
     assert prerequisites.native_java().version == 21
     assert prerequisites.java().version == 21
