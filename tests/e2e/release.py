@@ -12,6 +12,7 @@ from dev.e2e import Images
 from scalable_topics_operator.cluster.lease_record import shard_lease_name
 from scalable_topics_operator.cluster.shards import shard_of
 from tests.e2e.kubectl import Manifest, helm, kubectl, read, read_all, run, until
+from tests.support.manifests import merged
 
 NAME = "scalable-topics"
 NAMESPACE = "scalable-topics"
@@ -123,11 +124,3 @@ class Release:
         if spark_tag:
             made["loadPipeline"] = {"image": {"repository": spark_repository, "tag": spark_tag}}
         return merged(made, self._values)
-
-
-def merged(below: Values, above: Values) -> Values:
-    """Return values with others laid over them, key by key."""
-    both = dict(below)
-    for key, value in above.items():
-        both[key] = merged(both[key], value) if isinstance(value, dict) and isinstance(both.get(key), dict) else value
-    return both

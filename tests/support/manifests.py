@@ -76,3 +76,11 @@ def policy(name: str, scope: str, target: Manifest, **knobs: Any) -> Manifest:
         "metadata": {"name": name},
         "spec": {"target": {"scope": scope, **target}, **knobs},
     }
+
+
+def merged(below: Manifest, above: Manifest) -> Manifest:
+    """A mapping with another laid over it, key by key; neither is changed."""
+    both = dict(below)
+    for key, value in above.items():
+        both[key] = merged(both[key], value) if isinstance(value, dict) and isinstance(both.get(key), dict) else value
+    return both

@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 
 from tests.support.documentation.pages import all_fences
-from tests.support.manifests import API_VERSION
+from tests.support.examples import EXAMPLES
+from tests.support.manifests import API_VERSION, merged
 
 _TABLE = Path(__file__).with_name("parts.toml")
-_EXAMPLES = Path(__file__).parents[3] / "examples"
 # The least that each kind must say.
 _LEAST: dict[str, dict[str, Any]] = {
     "ScalableTopicConnection": {"adminUrl": "http://broker:8080"},
@@ -83,11 +83,9 @@ def read_samples() -> Samples:
 def read_examples() -> list[Sample]:
     """The manifests in `examples/`, but for those that kustomize completes."""
     found = []
-    for file in sorted(
-        (*_EXAMPLES.glob("*.yaml"), *_EXAMPLES.glob("gitops/argocd/*"), *_EXAMPLES.glob("gitops/flux/*"))
-    ):
+    for file in sorted((*EXAMPLES.glob("*.yaml"), *EXAMPLES.glob("gitops/argocd/*"), *EXAMPLES.glob("gitops/flux/*"))):
         documents = [one for one in yaml.safe_load_all(file.read_text()) if one is not None]
-        found.append(Sample(file.relative_to(_EXAMPLES.parent).as_posix(), tuple(documents)))
+        found.append(Sample(file.relative_to(EXAMPLES.parent).as_posix(), tuple(documents)))
     return found
 
 
@@ -97,15 +95,5 @@ def completed(document: Document) -> Document:
     made.setdefault("metadata", {}).setdefault("name", "a-part")
     if "apiVersion" not in made:
         made["apiVersion"] = API_VERSION
-        made["spec"] = _merged(_LEAST[made["kind"]], made.get("spec", {}))
+        made["spec"] = merged(_LEAST[made["kind"]], made.get("spec", {}))
     return made
-
-
-def _merged(under: Document, over: Document) -> Document:
-    both = {**under, **over}
-    return {
-        name: _merged(under[name], over[name])
-        if isinstance(under.get(name), dict) and isinstance(over.get(name), dict)
-        else value
-        for name, value in both.items()
-    }
