@@ -9,8 +9,9 @@ from typing import Any
 
 from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.autoscale.policy import knob_list, resolve
-from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS, TOPICS
+from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.operations.topic_state import TopicState
+from tests.unit.gateway.model_reconcile import ordered, recorded
 from tests.unit.gateway.rest_world import READY, RestWorld, look, rest_world
 from tests.unit.gateway.topics import ORDERS, topic_body
 
@@ -149,9 +150,10 @@ async def console_fleet(*, topics: int = 1, records: int = 40, writes: bool = Tr
                 "segments": {"active": len(layout.active), "sealed": sealed},
                 "actions": _actions(layout),
                 "lastAction": "Split of 0",
-                "subscriptions": [_entry("billing"), _entry("audit")],
             },
         )
+        for name in ("billing", "audit"):
+            recorded(world, name)
         world.replica.known.view = views_of(layout)
         for segment in layout.segments.values():
             name = world.brokers.segment_topic(ORDERS, segment)
@@ -160,10 +162,6 @@ async def console_fleet(*, topics: int = 1, records: int = 40, writes: bool = Tr
         for number in range(1, topics):
             _put_topic(world, number)
         yield world
-
-
-def _entry(name: str) -> dict[str, Any]:
-    return {"name": name, "phase": "Active", "initialPosition": "Earliest", "deletionPolicy": "Retain"}
 
 
 def _subscribe(world: RestWorld, layout: SegmentLayout) -> None:
@@ -176,20 +174,13 @@ def _subscribe(world: RestWorld, layout: SegmentLayout) -> None:
         }
         for number in range(3)
     ]
-    world.kubernetes.put(
-        {
-            "apiVersion": SUBSCRIPTIONS.api_version,
-            "kind": SUBSCRIPTIONS.kind,
-            "metadata": {"namespace": "shop", "name": "orders-billing"},
-            "spec": {"scalableTopic": "orders", "subscription": "billing", "type": "Stream"},
-            "status": {
-                "phase": "Active",
-                "version": {"term": 3, "epoch": layout.epoch, "counter": 2},
-                "consumers": consumers,
-                "drained": [one.segment_id for one in layout.sealed][:40],
-            },
-        }
-    )
+    status = {
+        "phase": "Active",
+        "version": {"term": 3, "epoch": layout.epoch, "counter": 2},
+        "consumers": consumers,
+        "drained": [one.segment_id for one in layout.sealed][:40],
+    }
+    ordered(world, "billing", status)
 
 
 def _put_topic(world: RestWorld, number: int) -> None:
