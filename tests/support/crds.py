@@ -37,6 +37,13 @@ def install_spark_crds() -> None:
     asyncio.run(_install(definitions, update=False))
 
 
+def install_definitions(folder: Path) -> None:
+    """Create the kinds of other people whose definitions are in a folder, one a file, and which never change."""
+    # Some are large, and the other loader is slow.
+    definitions = [yaml.load(file.read_text(), yaml.CSafeLoader) for file in sorted(folder.glob("*.yaml"))]
+    asyncio.run(_install(definitions, update=False))
+
+
 def our_crds() -> list[dict[str, Any]]:
     """Our definitions."""
     return [yaml.safe_load(file.read_text()) for file in sorted(CRD_FOLDER.glob("*.yaml"))]

@@ -20,10 +20,12 @@ RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBi
 _TIMEOUT_SECONDS = 60
 
 
-def kubectl(access: KubernetesAccess, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+def kubectl(
+    access: KubernetesAccess, *arguments: str, given: str = "", within_seconds: float = _TIMEOUT_SECONDS
+) -> subprocess.CompletedProcess[str]:
     """Run kubectl to its end, whatever that is."""
     command = [str(artifacts.kube_programs() / "kubectl"), "--kubeconfig", str(access.kubeconfig), *arguments]
-    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
+    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=within_seconds, check=False)
 
 
 def apply(access: KubernetesAccess, documents: Sequence[Document], *options: str) -> str:

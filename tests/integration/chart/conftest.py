@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
 import pytest
-import yaml
 
 from dev.access import KubernetesAccess
 from dev.chart_tools import foreign_kinds
@@ -17,7 +16,7 @@ from scalable_topics_operator.cluster.kube_errors import KubeConflict
 from scalable_topics_operator.cluster.kube_login import load_endpoint
 from scalable_topics_operator.cluster.resources import NAMESPACES
 from tests.integration.chart.rendering import NAMESPACE, WATCHED
-from tests.support.crds import install_crd, install_crds
+from tests.support.crds import install_crds, install_definitions
 from tests.support.world_making import random_name
 
 _TIMEOUT_SECONDS = 60.0
@@ -34,7 +33,8 @@ def api_server(kubernetes: KubernetesAccess) -> Iterator[KubernetesAccess]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("KUBECONFIG", str(kubernetes.kubeconfig))
         install_crds()
-        asyncio.run(_prepare())
+        install_definitions(foreign_kinds())
+        asyncio.run(_make_namespaces())
         yield kubernetes
 
 
@@ -61,9 +61,7 @@ async def make_namespace(kube: KubeClient, name: str) -> None:
         await kube.create(NAMESPACES, None, body)
 
 
-async def _prepare() -> None:
+async def _make_namespaces() -> None:
     async with KubeClient(load_endpoint(), timeout_seconds=_TIMEOUT_SECONDS) as kube:
-        for file in sorted(foreign_kinds().iterdir()):
-            await install_crd(kube, yaml.load(file.read_text(), yaml.CSafeLoader), update=False)
         for name in (NAMESPACE, *WATCHED):
             await make_namespace(kube, name)

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from dev.access import KubernetesAccess
-from dev.artifacts import kube_programs
 from dev.documented_kinds import documented_kinds
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeConflict
 from scalable_topics_operator.cluster.kube_login import load_endpoint
+from tests.integration.chart.cluster import kubectl
 from tests.integration.chart.rendering import template
-from tests.support.crds import install_crd, install_crds, install_spark_crds
+from tests.support.crds import install_crds, install_definitions, install_spark_crds
 from tests.support.documentation.manifests import Sample, read_examples, read_samples
 from tests.support.world_making import create_namespace, random_name
 
-_INSTALL_SECONDS = 60.0
 _TIMEOUT_SECONDS = 120
 
 
@@ -34,7 +31,7 @@ def api_server(kubernetes: KubernetesAccess) -> Iterator[KubernetesAccess]:
         environment.setenv("KUBECONFIG", str(kubernetes.kubeconfig))
         install_crds()
         install_spark_crds()
-        asyncio.run(_install_documented_kinds())
+        install_definitions(documented_kinds())
         yield kubernetes
 
 
@@ -48,14 +45,8 @@ def test_every_manifest_is_taken_by_the_api_server(api_server: KubernetesAccess,
     folder.mkdir()
     for sample in samples:
         (folder / _file_name(sample)).write_text(yaml.safe_dump_all(sample.documents))
-    command = ["create", "--dry-run=server", "--validate=strict", "--filename", str(folder)]
-    done = subprocess.run(
-        [str(kube_programs() / "kubectl"), *command],
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-    )
+    options = ("--dry-run=server", "--validate=strict", "--filename", str(folder))
+    done = kubectl(api_server, "create", *options, within_seconds=_TIMEOUT_SECONDS)
     assert done.stderr == ""
     assert done.returncode == 0
     assert done.stdout.count("(server dry run)") == sum(len(sample.documents) for sample in samples)
@@ -72,15 +63,6 @@ def test_values_of_the_chart_are_taken_by_helm(tmp_path: Path) -> None:
 
 def _file_name(sample: Sample) -> str:
     return sample.place.replace("/", "_").replace(":", "-").removesuffix(".yaml") + ".yaml"
-
-
-async def _install_documented_kinds() -> None:
-    definitions: list[dict[str, Any]] = [
-        yaml.load(file.read_text(), yaml.CSafeLoader) for file in sorted(documented_kinds().glob("*.yaml"))
-    ]
-    async with KubeClient(load_endpoint(), timeout_seconds=_INSTALL_SECONDS) as kube:
-        for definition in definitions:
-            await install_crd(kube, definition, update=False)
 
 
 async def _make_namespaces(names: Iterable[str]) -> None:
