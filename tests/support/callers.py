@@ -43,5 +43,12 @@ async def make_caller(
     return await request_token(kube, namespace, name, _TOKEN_SECONDS)
 
 
+async def token_for(kube: KubeClient, namespace: str, account: str, *audiences: str) -> str:
+    """A token of a service account; for the API server if no audiences are named."""
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": audiences}}
+    answer = await kube.create_subresource(SERVICE_ACCOUNTS, namespace, account, "token", request)
+    return str(answer["status"]["token"])
+
+
 def _object(resource: Resource, name: str) -> dict[str, Any]:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}

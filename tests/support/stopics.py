@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from scalable_topics_operator.cli.main import app
 from scalable_topics_operator.cluster.kube_client import KubeClient
-from scalable_topics_operator.cluster.reviews import SERVICE_ACCOUNTS
+from tests.support.callers import token_for
 
 _PROGRAM = "from scalable_topics_operator.cli.main import run; run()"
 _COLUMNS = "400"
@@ -99,9 +99,8 @@ async def kubeconfig_of(kube: KubeClient, like: Path, folder: Path, namespace: s
         namespace: of the account, and the kubeconfig's default one.
         account: its name.
     """
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
-    issued = await kube.create_subresource(SERVICE_ACCOUNTS, namespace, account, "token", request)
-    return await asyncio.to_thread(_write, like, folder, namespace, account, issued["status"]["token"])
+    token = await token_for(kube, namespace, account)
+    return await asyncio.to_thread(_write, like, folder, namespace, account, token)
 
 
 def _write(like: Path, folder: Path, namespace: str, account: str, token: str) -> Path:

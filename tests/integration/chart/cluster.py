@@ -13,7 +13,7 @@ import yaml
 from dev import artifacts
 from dev.access import KubernetesAccess
 from scalable_topics_operator.cluster.kube_client import KubeClient
-from scalable_topics_operator.cluster.reviews import ACCESS_REVIEWS, SERVICE_ACCOUNTS
+from scalable_topics_operator.cluster.reviews import ACCESS_REVIEWS
 from tests.integration.chart.rendering import Document, of_kind
 
 RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
@@ -49,13 +49,6 @@ async def may(kube: KubeClient, user: str, verb: str, what: str, namespace: str 
     spec = {"user": user, "resourceAttributes": {**attributes, "namespace": namespace, "name": name}}
     body = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind, "spec": spec}
     return bool((await kube.create(ACCESS_REVIEWS, None, body))["status"]["allowed"])
-
-
-async def token_for(kube: KubeClient, namespace: str, account: str, *audiences: str) -> str:
-    """A token of a service account."""
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": audiences}}
-    answer = await kube.create_subresource(SERVICE_ACCOUNTS, namespace, account, "token", request)
-    return str(answer["status"]["token"])
 
 
 def kubeconfig_for(access: KubernetesAccess, token: str, folder: Path) -> Path:

@@ -17,10 +17,11 @@ from scalable_topics_operator.cluster.kube_errors import KubeForbidden
 from scalable_topics_operator.cluster.kube_login import load_endpoint
 from scalable_topics_operator.cluster.resources import FINALIZER, TOPICS
 from scalable_topics_operator.cluster.reviews import AUDIENCE, SERVICE_ACCOUNTS, review_token
-from tests.integration.chart.cluster import RIGHTS, account_of, apply, kubeconfig_for, may, token_for
+from tests.integration.chart.cluster import RIGHTS, account_of, apply, kubeconfig_for, may
 from tests.integration.chart.conftest import make_namespace
 from tests.integration.chart.rendering import Document, documents, of_kind, template, values_of
 from tests.support import manifests
+from tests.support.callers import token_for
 from tests.support.pulsar_view import PulsarView
 from tests.support.running_operator import RunningOperator
 from tests.support.waiting import eventually

@@ -24,12 +24,11 @@ from scalable_topics_operator.cluster.lease_record import GATEWAY_ANNOTATION, LE
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.peer_secret import SECRET_NAME
 from scalable_topics_operator.cluster.resources import CONNECTIONS, SECRETS
-from scalable_topics_operator.cluster.reviews import SERVICE_ACCOUNTS
 from scalable_topics_operator.cluster.shards import shard_of
 from scalable_topics_operator.gateway.forwarding import LEADER_HEADER
 from scalable_topics_operator.gateway.peer_transport import PEER_SECONDS
 from tests.support import manifests
-from tests.support.callers import make_caller
+from tests.support.callers import make_caller, token_for
 from tests.support.metrics import read_metric
 from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import SHARDS, Replicas, replicas
@@ -77,12 +76,10 @@ async def tokens(two: Replicas) -> Tokens:
     """`viewer` may get ScalableTopic `orders`, `stranger` nothing."""
     kube, namespace = two.world.kube, two.world.namespace
     viewer = await make_caller(kube, namespace, "viewer", ["get"], ["orders"])
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
-    for_api_server = await kube.create_subresource(SERVICE_ACCOUNTS, namespace, "viewer", "token", request)
     return Tokens(
         viewer=viewer,
         stranger=await make_caller(kube, namespace, "stranger"),
-        other_audience=for_api_server["status"]["token"],
+        other_audience=await token_for(kube, namespace, "viewer"),
     )
 
 
