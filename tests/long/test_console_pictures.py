@@ -21,7 +21,6 @@ from tests.support.browser import Tab, browser_tab
 from tests.support.callers import OUR_KINDS, make_caller
 from tests.support.console_fleet import console_fleet
 from tests.support.evidence import Evidence, table
-from tests.support.gateway_address import gateway_address
 from tests.support.load_ramp import ALWAYS_COLD, OUT_OF_REACH
 from tests.support.paced_traffic import PacedTraffic
 from tests.support.pulsar_view import PulsarView
@@ -78,7 +77,8 @@ class Album:
 @pytest_asyncio.fixture
 async def ramped(
     own_operator: MakeOperator, kube: KubeClient, view: PulsarView, pulsar: PulsarAccess
-) -> AsyncIterator[World]:
+) -> AsyncIterator[tuple[World, str]]:
+    """A world with a topic that scales, and host and port of the gateway."""
     operator = await own_operator(_FLAGS)
     world = await make_world(kube, view, pulsar, operator.namespace, load={"intervalSeconds": 1})
     await asyncio.to_thread(operator.start)
@@ -90,15 +90,16 @@ async def ramped(
     name = f"{world.pulsar_namespace}/ramp"
     await world.apply(manifests.topic("ramp", name, autoScale=knobs, subscriptions=["billing"]))
     await world.until_ready("ramp")
-    yield world
+    yield world, operator.gateway_address
     await asyncio.to_thread(operator.stop)
 
 
 @pytest.mark.timeout(1200)
-async def test_a_ramp_is_watched_in_the_console(ramped: World, pulsar: PulsarAccess, evidence: Evidence) -> None:
-    world = ramped
+async def test_a_ramp_is_watched_in_the_console(
+    ramped: tuple[World, str], pulsar: PulsarAccess, evidence: Evidence
+) -> None:
+    world, address = ramped
     token = await make_caller(world.kube, world.namespace, "watcher", ["*"], resources=OUR_KINDS)
-    address = await gateway_address(world.kube, world.namespace)
     async with (
         Client(pulsar.service_url, AuthenticationToken(pulsar.superuser_token)) as client,
         browser_tab(width=_WIDTH, height=_HEIGHT) as tab,

@@ -18,7 +18,6 @@ from tests.integration.operator.conftest import MakeOperator
 from tests.support import manifests
 from tests.support.browser import Tab, browser_tab
 from tests.support.callers import OUR_KINDS, make_caller
-from tests.support.gateway_address import gateway_address
 from tests.support.pulsar_view import PulsarView
 from tests.support.running_operator import FAST_FLAGS
 from tests.support.world import World
@@ -66,7 +65,7 @@ async def served(
     await world.until_ready("orders")
     reader = await make_caller(kube, operator.namespace, "reader", _SEEING, resources=OUR_KINDS)
     editor = await make_caller(kube, operator.namespace, "editor", ["*"], resources=OUR_KINDS)
-    yield Served(world, await gateway_address(kube, operator.namespace), reader, editor)
+    yield Served(world, operator.gateway_address, reader, editor)
     await asyncio.to_thread(operator.stop)
 
 

@@ -13,12 +13,13 @@ from pathlib import Path
 from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.election import LeaseTimes
 from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.lease_record import GATEWAY_ANNOTATION, LEASES
 from scalable_topics_operator.cluster.resources import CONNECTIONS, SEGMENT_OPERATIONS
 from tests.support import manifests
 from tests.support.callers import OUR_KINDS, make_caller
-from tests.support.gateway_address import gateway_address
 from tests.support.operator_in_process import operator_in_process
 from tests.support.pulsar_view import PulsarView
+from tests.support.waiting import eventually
 from tests.support.world import phase
 from tests.support.world_making import create_namespace, make_world, random_name
 
@@ -69,7 +70,7 @@ async def test_the_gateway_answers_as_its_document_says(
         topic = manifests.topic("asked", f"{world.pulsar_namespace}/asked", initial=2, subscriptions=["declared"])
         await world.apply(topic)
         await world.until_ready("asked", within_seconds=120)
-        gateway = await gateway_address(kube, name)
+        gateway = await _gateway_address(kube, name)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(configuration)),
             *("run", f"http://{gateway}/openapi.json", *_OPTIONS),
@@ -86,3 +87,14 @@ async def test_the_gateway_answers_as_its_document_says(
         await world.until_ready("asked", within_seconds=120)
         operations = await kube.list_all(SEGMENT_OPERATIONS, name)
         assert "Succeeded" in {phase(one) for one in operations}, "what was asked for was done"
+
+
+async def _gateway_address(kube: KubeClient, namespace: str) -> str:
+    """Host and port of the replica that keeps its Leases in a namespace, as soon as it has them."""
+
+    async def told() -> str:
+        leases = await kube.list_all(LEASES, namespace)
+        found = (str((lease["metadata"].get("annotations") or {}).get(GATEWAY_ANNOTATION, "")) for lease in leases)
+        return next(filter(None, found), "")
+
+    return await eventually(told, what="the gateway has an address")
