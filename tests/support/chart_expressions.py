@@ -14,12 +14,19 @@ _NAMES = re.compile(r"\b(?:scalable_topics|pulsar_scalable_topic)_\w+")
 
 def dashboard_expressions() -> Iterator[str]:
     """Of all panels and variables."""
-    for file in sorted((CHART / "files" / "dashboards").glob("*.json")):
-        dashboard = json.loads(file.read_text())
-        for panel in dashboard["panels"]:
-            yield from (target["expr"] for target in panel.get("targets", ()))
+    for _, expression in panel_expressions():
+        yield expression
+    for _, dashboard in _dashboards():
         for variable in dashboard["templating"]["list"][1:]:
             yield variable["query"]["query"]
+
+
+def panel_expressions() -> Iterator[tuple[str, str]]:
+    """Of all panels, which are PromQL; each with what a rule of it may be called: dashboard, panel and query."""
+    for name, dashboard in _dashboards():
+        for panel in dashboard["panels"]:
+            for target in panel.get("targets", ()):
+                yield f"{name.replace('-', '_')}:{panel['id']}:{target['refId'].lower()}", target["expr"]
 
 
 def alert_expressions(documents: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -33,3 +40,8 @@ def alert_expressions(documents: Sequence[dict[str, Any]]) -> Iterator[str]:
 def metrics_in(expression: str) -> set[str]:
     """Names of our metrics in an expression, with `_bucket` and its like."""
     return set(_NAMES.findall(expression))
+
+
+def _dashboards() -> Iterator[tuple[str, dict[str, Any]]]:
+    for file in sorted((CHART / "files" / "dashboards").glob("*.json")):
+        yield file.stem, json.loads(file.read_text())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
-from dev.promtool import promtool
+from tests.support.promtool import run_promtool
 from tests.support.running_operator import RunningOperator
 from tests.support.waiting import eventually
 
@@ -45,6 +44,5 @@ def sampled(page: str) -> dict[str, float]:
 
 def naming_problems(page: str) -> str:
     """What `promtool check metrics`, which knows the naming practice of Prometheus, has to say of a page."""
-    command = [str(promtool()), "check", "metrics"]
-    done = subprocess.run(command, input=page, capture_output=True, text=True, timeout=60, check=False)
+    done = run_promtool("check", "metrics", given=page)
     return done.stdout + done.stderr

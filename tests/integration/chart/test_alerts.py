@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from dev.chart_values import CHART, REPOSITORY
-from dev.promtool import promtool
+from dev.chart_values import REPOSITORY
 from tests.integration.chart.alert_cases import CASES, AlertCase
 from tests.integration.chart.rendering import documents, of_kind, rendered
+from tests.support.chart_expressions import panel_expressions
+from tests.support.promtool import run_promtool
 
 _RUNBOOKS = REPOSITORY / "docs" / "runbooks"
 _PREFIX = "ScalableTopics"
@@ -31,7 +30,7 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_promtool_takes_the_rules(rules: Path) -> None:
-    done = _promtool("check", "rules", str(rules))
+    done = run_promtool("check", "rules", str(rules))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"SUCCESS: {len(_alerts())} rules found" in done.stdout
 
@@ -41,7 +40,7 @@ def test_it_fires_when_it_is_to(case: AlertCase, rules: Path, tmp_path: Path) ->
     """With labels and annotations as people will read them."""
     file = tmp_path / "test.yaml"
     file.write_text(yaml.safe_dump(_unit_test(case, rules)))
-    done = _promtool("test", "rules", str(file))
+    done = run_promtool("test", "rules", str(file))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -79,20 +78,13 @@ def test_the_patience_with_consumers_can_be_set() -> None:
 
 def test_promtool_takes_every_expression_of_the_dashboards(tmp_path: Path) -> None:
     found = []
-    for file in sorted((CHART / "files" / "dashboards").glob("*.json")):
-        for panel in json.loads(file.read_text())["panels"]:
-            for target in panel.get("targets", ()):
-                expression = re.sub(r"\$__rate_interval", "5m", target["expr"])
-                assert "$__" not in expression, expression
-                found.append(
-                    {
-                        "record": f"{file.stem.replace('-', '_')}:{panel['id']}:{target['refId'].lower()}",
-                        "expr": expression,
-                    }
-                )
+    for name, asked in panel_expressions():
+        expression = re.sub(r"\$__rate_interval", "5m", asked)
+        assert "$__" not in expression, expression
+        found.append({"record": name, "expr": expression})
     rules = tmp_path / "dashboards.yaml"
     rules.write_text(yaml.safe_dump({"groups": [{"name": "dashboards", "rules": found}]}))
-    done = _promtool("check", "rules", str(rules))
+    done = run_promtool("check", "rules", str(rules))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"SUCCESS: {len(found)} rules found" in done.stdout
 
@@ -134,7 +126,3 @@ def _groups(values: str) -> dict[str, Any]:
     (rule,) = of_kind(documents(rendered(values)), "PrometheusRule")
     groups: dict[str, Any] = rule["spec"]
     return groups
-
-
-def _promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(promtool()), *arguments], capture_output=True, text=True, timeout=60, check=False)
