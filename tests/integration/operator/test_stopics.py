@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import re
 import signal
 import tarfile
 import uuid
@@ -27,6 +26,8 @@ from scalable_topics_operator.cluster.resources import CONNECTIONS, EVENTS, SECR
 from tests.integration.operator.conftest import MakeOperator
 from tests.support import manifests
 from tests.support.callers import make_caller
+from tests.support.documentation.pages import fences
+from tests.support.documentation.shell import commands_of
 from tests.support.pulsar_view import PulsarView
 from tests.support.running_operator import FAST_FLAGS, RunningOperator
 from tests.support.stopics import kubeconfig_of, running_stopics, stopics
@@ -73,10 +74,11 @@ async def installed(
 
 
 def _commands_of_the_guide() -> list[list[str]]:
-    """What the guide says under Changes."""
-    section = GUIDE.read_text().partition("\n## Changes\n")[2].partition("\n## ")[0]
-    (block,) = re.findall(r"```\n(.*?)```", section, re.DOTALL)
-    return [line.partition("#")[0].split()[1:] for line in block.splitlines()]
+    """What the guide says under Changes, without the program."""
+    (block,) = (one for one in fences(GUIDE) if one.heading == "changes")
+    found = [command.key.split()[1:] for command in commands_of([block])]
+    assert found
+    return found
 
 
 async def _send(world: World, pulsar: PulsarAccess, count: int) -> None:
