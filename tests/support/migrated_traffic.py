@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 import pulsar
@@ -17,7 +17,7 @@ from tests.support import manifests
 from tests.support.callers import make_caller
 from tests.support.ordered_reading import OrderedReading
 from tests.support.replicas import Replicas
-from tests.support.waiting import eventually
+from tests.support.waiting import until
 
 QUEUE, STREAM = "billing", "ledger"
 _KEYS = 200
@@ -153,7 +153,11 @@ async def migrate_under_traffic(two: Replicas, access: PulsarAccess, *, partitio
         await traffic.fill(retained)
         queue_task = asyncio.create_task(reading.run())
         async with OrderedReading(one, other) as stream:
-            await _until(lambda: len(reading.received) >= retained // 2 and len(stream.received) >= retained // 2)
+            await until(
+                lambda: len(reading.received) >= retained // 2 and len(stream.received) >= retained // 2,
+                what="half of what is retained has come",
+                within_seconds=_SETTLE_SECONDS,
+            )
             traffic_task = asyncio.create_task(traffic.run())
             await asyncio.sleep(1.0)
             began = time.monotonic()
@@ -164,8 +168,10 @@ async def migrate_under_traffic(two: Replicas, access: PulsarAccess, *, partitio
             traffic.stop()
             await traffic_task
             stored = set(traffic.stored)
-            await _until(
-                lambda: stored <= reading.received.keys() and stored <= {number for _, number, _, _ in stream.received}
+            await until(
+                lambda: stored <= reading.received.keys() and stored <= {number for _, number, _, _ in stream.received},
+                what="everything has come",
+                within_seconds=_SETTLE_SECONDS,
             )
             got: Counter[int] = Counter(number for _, number, _, _ in stream.received)
         queue_task.cancel()
@@ -181,13 +187,6 @@ async def migrate_under_traffic(two: Replicas, access: PulsarAccess, *, partitio
             ready_seconds=ready_seconds,
             layout=await world.layout(name),
         )
-
-
-async def _until(holds: Callable[[], bool]) -> None:
-    async def look() -> bool:
-        return holds()
-
-    await eventually(look, lambda found: found, what="everything has come", within_seconds=_SETTLE_SECONDS)
 
 
 def _repeated(received: Counter[int]) -> int:

@@ -27,3 +27,14 @@ async def eventually(
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {within_seconds:.0f} s; last seen: {value!r}")
         await asyncio.sleep(every_seconds)
+
+
+async def until(
+    holds: Callable[[], bool], *, what: str, within_seconds: float = 30.0, every_seconds: float = 0.1
+) -> None:
+    """Wait until something in this process holds. Raises AssertionError."""
+
+    async def read() -> bool:
+        return holds()
+
+    await eventually(read, what=what, within_seconds=within_seconds, every_seconds=every_seconds)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,11 +21,13 @@ from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.operations.errors import BackendUnavailable
 from scalable_topics_operator.telemetry.metrics import Metrics
+from tests.support.waiting import until
 
 KEY = ObjectKey(CONNECTIONS.plural, "shop", "pulsar")
 BROKERS = ("one:8080", "two:8080")
 # Said already, so that nothing is written.
 FRESH = {"type": "LoadFresh", "status": "True", "reason": "Sampled"}
+soon = partial(until, within_seconds=10.0, every_seconds=0.01)
 
 
 @dataclass
@@ -79,8 +82,8 @@ class Replica:
 
     async def looks(self, times: int = 3) -> None:
         """Until brokers were looked at that often; the look before the last one has come to its end then."""
-        until = self.cluster.looks + times
-        await _until(lambda: self.cluster.looks >= until)
+        wanted = self.cluster.looks + times
+        await soon(lambda: self.cluster.looks >= wanted, what=f"{times} more looks")
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -126,14 +129,8 @@ class Replica:
         return LoadWatch(*cast(Any, parts))
 
 
-async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():
-            await asyncio.sleep(0.01)
-
-
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks follow one another at once."""
     monkeypatch.setattr(load_watch, "_TICK_SECONDS", 0.01)
 
@@ -152,7 +149,7 @@ async def test_a_look_that_lacks_a_broker_makes_nothing_younger(away: set[str]) 
         assert grown is not None
         assert grown - first >= 0.9 * (time.monotonic() - began) > 0
         replica.cluster.away = set()
-        await _until(lambda: (replica.age_seconds() or 0.0) < grown)
+        await soon(lambda: (replica.age_seconds() or 0.0) < grown, what="the load is younger")
 
 
 async def test_the_age_counts_from_the_beginning_if_no_look_succeeds() -> None:
@@ -173,7 +170,7 @@ async def test_the_age_outlives_a_hand_over_and_only_the_leader_shows_it() -> No
     old = LoadSample(at_ms=now_ms - 30_000, unseen_seconds=1.0, segments={})
     replica = Replica(Cluster(refuses_list=True), leads=False, told=old)
     async with replica.running():
-        await _until(lambda: replica.asked > 2)
+        await soon(lambda: replica.asked > 2, what="the leader is asked")
         assert replica.age_seconds() is None
         replica.leads = True
         await replica.looks()
@@ -182,9 +179,9 @@ async def test_the_age_outlives_a_hand_over_and_only_the_leader_shows_it() -> No
         assert age_seconds is not None
         assert age_seconds < 10
         replica.leads = False
-        await _until(lambda: replica.age_seconds() is None)
+        await soon(lambda: replica.age_seconds() is None, what="the age is not shown any more")
         replica.leads = True
-        await _until(lambda: replica.age_seconds() is not None)
+        await soon(lambda: replica.age_seconds() is not None, what="the age is shown again")
         again = replica.age_seconds()
         assert again is not None
         assert again >= age_seconds, "it goes on where it was"

@@ -18,6 +18,7 @@ from scalable_topics_operator.gateway.access import Access
 from scalable_topics_operator.gateway.pulsar_tokens import PulsarTokens
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.review_cache import Kept
+from tests.support.waiting import until
 from tests.unit.gateway.api_server import BAD, GOOD, NO_RIGHTS, OTHER_AUDIENCE, api_server
 from tests.unit.gateway.pulsar_cluster import Clusters
 
@@ -139,8 +140,7 @@ async def test_many_requests_with_one_token_make_one_review_whoever_gives_up() -
         access = make_access(kube)
         server.gate.clear()
         waiting = [asyncio.create_task(status_of(access, f"Bearer {GOOD}")) for _ in range(50)]
-        while not server.asked:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(server.asked), what="the API server is asked", every_seconds=0.01)
         waiting[0].cancel()
         server.gate.set()
         assert await asyncio.gather(*waiting[1:]) == [200] * 49
@@ -183,11 +183,9 @@ async def test_whoever_asks_about_hundreds_of_namespaces_keeps_nobody_waiting() 
         server.gate.clear()
         keys = [ObjectKey(TOPICS.plural, f"n-{number}", "") for number in range(300)]
         shows = asyncio.gather(*(access.shows(f"Bearer {NO_RIGHTS}", "list", key) for key in keys))
-        while server.asked["subjectaccessreviews"] < 3:
-            await asyncio.sleep(0.01)
+        await until(lambda: server.asked["subjectaccessreviews"] >= 3, what="two are under way", every_seconds=0.01)
         bystander = asyncio.create_task(status_of(access, f"Bearer {GOOD}"))
-        while server.asked["subjectaccessreviews"] < 4:
-            await asyncio.sleep(0.01)
+        await until(lambda: server.asked["subjectaccessreviews"] >= 4, what="one more is asked", every_seconds=0.01)
         # Two of the 300 were under way, and the next that came to the API server was the bystander's.
         assert server.access_names[-1] == "orders"
         server.gate.set()
@@ -230,8 +228,7 @@ async def test_ending_gives_up_what_is_being_asked() -> None:
         access = make_access(kube)
         server.gate.clear()
         waiting = asyncio.create_task(status_of(access, f"Bearer {GOOD}"))
-        while not server.asked:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(server.asked), what="the API server is asked", every_seconds=0.01)
         await access.close()
         with pytest.raises(asyncio.CancelledError):
             await waiting
