@@ -102,13 +102,7 @@ class Access:
             return await self._require_of_pulsar(token, verb, key, granted_within_seconds)
         fingerprint, caller = await self._caller(authorization, granted_within_seconds)
         if not await self._may(fingerprint, caller, verb, key, granted_within_seconds):
-            resource = _RESOURCES[key.plural]
-            what = str(key) if key.name else f"{key.plural} in namespace {key.namespace}"
-            raise Refusal(
-                403,
-                f"{caller.name} lacks the right to {verb} {what}; bind a Role with verb {verb} on "
-                f"{resource.plural}.{resource.group} in namespace {key.namespace}",
-            )
+            raise lacking(caller, verb, key)
         return f"user {caller.name}"
 
     async def allows(self, authorization: str | None, verb: str, key: ObjectKey) -> bool:
@@ -200,6 +194,23 @@ class Access:
             raise Refusal(
                 503, f"the Kubernetes API server does not answer the {what} review, so nothing is shown; try again"
             ) from None
+
+
+def lacking(caller: Caller, verb: str, key: ObjectKey) -> Refusal:
+    """What to tell somebody who was found to have no right.
+
+    Args:
+        caller: who.
+        verb: what that one may not do.
+        key: of the object; without a name it stands for all of its kind in the namespace.
+    """
+    resource = _RESOURCES[key.plural]
+    what = str(key) if key.name else f"{key.plural} in namespace {key.namespace}"
+    return Refusal(
+        403,
+        f"{caller.name} lacks the right to {verb} {what}; bind a Role with verb {verb} on "
+        f"{resource.plural}.{resource.group} in namespace {key.namespace}",
+    )
 
 
 def bearer_token(authorization: str | None) -> str | None:

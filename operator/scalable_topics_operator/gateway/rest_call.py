@@ -18,7 +18,7 @@ from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, SUBSC
 from scalable_topics_operator.controllers.conditions import find_condition
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.ordered_subscriptions import subscription_object_name
-from scalable_topics_operator.gateway.access import NAMESPACES_AT_A_TIME, Access
+from scalable_topics_operator.gateway.access import NAMESPACES_AT_A_TIME, Access, lacking
 from scalable_topics_operator.gateway.common_parameters import (
     CONNECTION,
     NAMESPACE,
@@ -173,6 +173,8 @@ class RestAdmission:
     ) -> set[str]:
         """Those in which the caller has a right.
 
+        Of several, answers are kept for a minute either way; whether one alone is shown is asked as for any request.
+
         Args:
             call: whose.
             right: the right.
@@ -181,19 +183,22 @@ class RestAdmission:
 
         Raises Refusal: 403 if there are namespaces, and none is shown; 503.
         """
+
+        def key(namespace: str) -> ObjectKey:
+            return ObjectKey(right.resource.plural, namespace, "")
+
+        asks = self._access.allows if len(namespaces) == 1 else self._access.shows
         shown: set[str] = set()
         for begin in range(0, len(namespaces), NAMESPACES_AT_A_TIME):
             some = namespaces[begin : begin + NAMESPACES_AT_A_TIME]
-            answers = await asyncio.gather(*(self._shows(call, right, one) for one in some))
+            answers = await asyncio.gather(*(asks(call.authorization, right.verb, key(one)) for one in some))
             shown.update(one for one, allowed in zip(some, answers, strict=True) if allowed)
             if enough(shown):
                 break
         if namespaces and not shown:
-            await self.require(call, right, namespaces[0])
+            # By the answers above: asked again, the API server might have changed its mind.
+            raise lacking(call.caller, right.verb, key(namespaces[0]))
         return shown
-
-    async def _shows(self, call: Call, right: Right, namespace: str) -> bool:
-        return await self._access.shows(call.authorization, right.verb, ObjectKey(right.resource.plural, namespace, ""))
 
 
 def serve(bound: Iterable[Bound], admission: RestAdmission) -> Iterable[web.RouteDef]:

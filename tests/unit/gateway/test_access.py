@@ -6,18 +6,25 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from typing import cast
 
 import pytest
+from aiohttp import web
 
+from scalable_topics_operator.cluster.caller import Caller
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.gateway import access as access_module
 from scalable_topics_operator.gateway.access import Access
+from scalable_topics_operator.gateway.parameters import Values
 from scalable_topics_operator.gateway.pulsar_tokens import PulsarTokens
 from scalable_topics_operator.gateway.refusal import Refusal
+from scalable_topics_operator.gateway.rest_call import Call, RestAdmission
 from scalable_topics_operator.gateway.review_cache import Kept
+from scalable_topics_operator.gateway.topic_directory import TopicDirectory
+from scalable_topics_operator.gateway.topic_routes import LIST_TOPICS
 from tests.support.waiting import until
 from tests.unit.gateway.api_server import BAD, GOOD, NO_RIGHTS, OTHER_AUDIENCE, api_server
 from tests.unit.gateway.pulsar_cluster import Clusters
@@ -221,6 +228,47 @@ async def test_R33_what_is_shown_of_a_namespace_counts_for_a_minute_either_way()
         server.denied = {"list"}
         assert await shown() == [False, False]
         assert server.asked["subjectaccessreviews"] == 4
+
+
+async def _shown(access: Access, *namespaces: str) -> set[str]:
+    """As a list that somebody asks the gateway for."""
+    cache = ObjectCache()
+    call = Call(cast(web.Request, None), LIST_TOPICS, Values({}), Caller("alice"), f"Bearer {GOOD}")
+    admission = RestAdmission(access, TopicDirectory(cache), cache)
+    return await admission.shown_namespaces(call, LIST_TOPICS.rights[0], namespaces)
+
+
+async def test_R33_a_list_of_nothing_is_refused_by_the_same_answer_that_left_it_empty() -> None:
+    async with api_server() as (server, kube):
+        clock = Clock()
+        access = make_access(kube, clock)
+        server.denied = {"list"}
+        for _ in range(2):
+            # The right that is granted meanwhile is not asked about, so that nothing is shown, and that is said.
+            with pytest.raises(Refusal) as refused:
+                await _shown(access, "shop", "vault")
+            assert refused.value.status == 403
+            assert "alice lacks the right to list scalabletopics in namespace shop" in refused.value.reason
+            assert server.asked["subjectaccessreviews"] == 2
+            server.denied = set()
+            clock.now += 10.0
+        clock.now += 40.0
+        assert await _shown(access, "shop", "vault") == {"shop", "vault"}
+        assert server.asked["subjectaccessreviews"] == 4
+
+
+async def test_R33_a_list_of_one_namespace_is_shown_soon_after_the_right_was_granted() -> None:
+    async with api_server() as (server, kube):
+        clock = Clock()
+        access = make_access(kube, clock)
+        server.denied = {"list"}
+        with pytest.raises(Refusal) as refused:
+            await _shown(access, "shop")
+        assert refused.value.status == 403
+        assert server.asked["subjectaccessreviews"] == 1
+        server.denied = set()
+        clock.now += 10.0
+        assert await _shown(access, "shop") == {"shop"}
 
 
 async def test_ending_gives_up_what_is_being_asked() -> None:
