@@ -69,8 +69,10 @@ export class RingPicture {
   recolour(loads) {
     for (const block of this.ring?.blocks ?? []) {
       const before = this.drawn.get(block.id);
-      const made = this.#block(block, loads.get(block.id));
-      if (before.label !== made.label) {
+      const { label, level } = this.#words(block, loads.get(block.id));
+      // Two shares that are rounded to one percentage may be of two levels.
+      if (before.label !== label || before.level !== level) {
+        const made = this.#block(block, loads.get(block.id));
         before.element.replaceWith(made.element);
         this.drawn.set(block.id, made);
       }
@@ -127,21 +129,25 @@ export class RingPicture {
     return { x, y, width, height: Math.max(LEAST_BLOCK, (block.y1 - block.y0) * HEIGHT - 1) };
   }
 
-  #block(block, load) {
-    const { x, y, width, height } = this.#box(block);
+  #words(block, load) {
     const { segment } = block;
     const named = `Segment ${block.id}, ${range(segment.hashRange.start, segment.hashRange.end)}, ${inWords(load)}`;
     const rates = load.rates ? `, ${number(load.rates.msgRateIn)} messages/s in` : "";
     const backlog = mostBacklog(load.backlog);
     const behind = backlog === null ? "" : `, backlog ${number(backlog)}`;
-    const label = `${named}${rates}${behind}`;
+    return { label: `${named}${rates}${behind}`, level: load.level };
+  }
+
+  #block(block, load) {
+    const { x, y, width, height } = this.#box(block);
+    const { label, level } = this.#words(block, load);
     const fits = width >= LABEL_ROOM.width && height >= LABEL_ROOM.height;
     const said =
       load.rates && width >= LABEL_ROOM.both ? `${block.id} · ${number(load.rates.msgRateIn)}/s` : `${block.id}`;
     const element = svg(
       "g",
       {
-        class: `block level-${load.level}`,
+        class: `block level-${level}`,
         id: `segment-${block.id}`,
         role: "option",
         "aria-selected": "false",
@@ -153,7 +159,7 @@ export class RingPicture {
       block.active ? null : svg("rect", { class: "hatch", x, y, width, height, fill: "url(#hatch)" }),
       fits ? svg("text", { x: x + 4, y: y + Math.min(height / 2 + 4, 14), text: said }) : null,
     );
-    return { element, label };
+    return { element, label, level };
   }
 
   #edges() {
