@@ -18,7 +18,7 @@ from scalable_topics_operator.cluster.installation import Installation, find_ins
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeUnavailable
 from scalable_topics_operator.cluster.leadership import Leadership
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.cluster.peer_secret import find_peer_token
 from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, SUBSCRIPTIONS, TOPICS
 from scalable_topics_operator.cluster.status_store import StaleStatus
@@ -53,7 +53,6 @@ from scalable_topics_operator.controllers.topic_work import (
     TopicWorkMaker,
     brokers_of,
     canonical_topic,
-    connection_of,
     pulsar_namespace,
 )
 from scalable_topics_operator.controllers.watched_fleet import WatchedFleet

@@ -19,6 +19,7 @@ from scalable_topics_operator.cli.gateway_access import GatewayOptions, gateway,
 from scalable_topics_operator.cli.kubernetes import TopicRef, api_server, find_object, ref_of
 from scalable_topics_operator.cli.printing import tell
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
+from scalable_topics_operator.cluster.object_key import connection_of
 from scalable_topics_operator.cluster.resources import CONNECTIONS
 
 _PROGRAM = "segment_load"
@@ -100,9 +101,8 @@ def written_policy(effective: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _history_of(kube: KubeClient, body: Body) -> str | None:
-    reference = body["spec"]["connectionRef"]
-    where = reference.get("namespace") or body["metadata"]["namespace"]
-    connection = await kube.get(CONNECTIONS, where, reference["name"])
+    key = connection_of(body)
+    connection = await kube.get(CONNECTIONS, key.namespace, key.name)
     path = ((connection["spec"].get("load") or {}).get("history") or {}).get("path")
     return str(path) if path else None
 

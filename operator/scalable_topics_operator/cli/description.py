@@ -14,6 +14,7 @@ from scalable_topics_operator.cli.segment_table import segments_table
 from scalable_topics_operator.cli.tables import cells, line, table
 from scalable_topics_operator.cli.topic_view import TopicView, age, ids, seconds_since, subscription_kind
 from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.cluster.object_key import connection_text
 
 _FEW = 10
 
@@ -62,10 +63,9 @@ def show_description(
 
 def _show_head(console: Console, view: TopicView, now: datetime) -> None:
     spec, status, metadata = view.body["spec"], view.status, view.body["metadata"]
-    reference = spec["connectionRef"]
     line(console, "object", f"{view.namespace}/{view.name}")
     line(console, "topic", view.topic)
-    line(console, "connection", f"{reference.get('namespace') or view.namespace}/{reference['name']}")
+    line(console, "connection", connection_text(view.body))
     line(console, "backend", status.get("backend"))
     line(console, "incarnation", status.get("incarnation"))
     line(console, "epoch", (status.get("layout") or {}).get("epoch"))

@@ -25,6 +25,7 @@ from scalable_topics_operator.cluster.installation import CONFIG_MAP_NAME
 from scalable_topics_operator.cluster.kube_client import Body, Resource
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeForbidden, KubeNotFound
 from scalable_topics_operator.cluster.lease_record import LEASES
+from scalable_topics_operator.cluster.object_key import connection_of, key_of
 from scalable_topics_operator.cluster.resources import (
     CONFIG_MAPS,
     CONNECTIONS,
@@ -145,16 +146,16 @@ async def _listed(kube: ApiServer, patient: Patient, kind: Resource, namespace: 
 
 async def _add_referenced(kube: ApiServer, patient: Patient) -> None:
     """Look at the connections of topics that are in none of the namespaces that were listed."""
-    known = {_name(body) for body in patient.objects.get(CONNECTIONS.plural, ())}
-    references = {_connection_of(body) for body in patient.objects.get(TOPICS.plural, ())}
-    for where, name in sorted(one for one in references if "/".join(one) not in known):
+    known = {key_of(CONNECTIONS, body) for body in patient.objects.get(CONNECTIONS.plural, ())}
+    references = {connection_of(body) for body in patient.objects.get(TOPICS.plural, ())}
+    for key in sorted(references - known, key=lambda one: (one.namespace, one.name)):
         try:
-            body = await kube.get(CONNECTIONS, where, name)
+            body = await kube.get(CONNECTIONS, key.namespace, key.name)
         except KubeNotFound:
             # Its topics are not ready, and say why.
             continue
         except KubeForbidden as error:
-            about = f"connection {where}/{name}"
+            about = f"connection {key.namespace}/{key.name}"
             patient.found.append(findings.warn(about, f"not shown to you: {error.message}", "ask for get on it"))
             continue
         patient.objects.setdefault(CONNECTIONS.plural, []).append(body)
@@ -277,12 +278,6 @@ async def _load_ages(patient: Patient, asked: Gateway) -> list[Finding]:
     ]
     await asyncio.gather(*map(look, measured[:_TOPICS_ASKED]))
     return [*refused, *findings.judge_load_ages(ages, of_topics)]
-
-
-def _connection_of(topic: Body) -> tuple[str, str]:
-    """Namespace and name of a topic's connection."""
-    reference = topic["spec"]["connectionRef"]
-    return reference.get("namespace") or topic["metadata"]["namespace"], reference["name"]
 
 
 def _name(body: Body) -> str:

@@ -15,6 +15,7 @@ from scalable_topics_operator.cli.kubeconfig import log_in
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeUnavailable
 from scalable_topics_operator.cluster.kube_login import NoKubernetes
+from scalable_topics_operator.cluster.object_key import connection_text
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.cluster.reviews import request_token
 
@@ -81,10 +82,8 @@ async def list_of(kube: KubeClient, resource: Resource, body: Body) -> list[Body
 
 def ref_of(body: Body) -> TopicRef:
     """A ScalableTopic as the gateway is asked for it. Raises Refused."""
-    spec, reference = body["spec"], body["spec"]["connectionRef"]
-    where = reference.get("namespace") or body["metadata"]["namespace"]
     try:
-        return TopicRef(TopicName.parse(spec["topic"]), f"{where}/{reference['name']}")
+        return TopicRef(TopicName.parse(body["spec"]["topic"]), connection_text(body))
     except LayoutError as error:
         raise Refused(f"ScalableTopic {body['metadata']['name']}: {error}") from None
 

@@ -6,11 +6,12 @@ from typing import Protocol
 
 from scalable_topics.layout import LayoutError, SegmentChange
 from scalable_topics_operator.autoscale.decision import Decision, Merge, Rebucket, Split
+from scalable_topics_operator.cluster.object_key import connection_of
 from scalable_topics_operator.controllers.auto_scaler import AutoScaler, Subject
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
-from scalable_topics_operator.controllers.topic_work import Stuck, TopicWork, WorkT, WorkT_contra, connection_of
+from scalable_topics_operator.controllers.topic_work import Stuck, TopicWork, WorkT, WorkT_contra
 from scalable_topics_operator.operations.desired import next_change
 from scalable_topics_operator.operations.errors import BackendRefused
 from scalable_topics_operator.operations.journal import Action as Ended

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from scalable_topics.layout import SegmentChange
 from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.object_key import connection_text
 from scalable_topics_operator.controllers.automatic_changes import AutomaticChanges
 from scalable_topics_operator.controllers.claim_owner import owner_alive
 from scalable_topics_operator.controllers.classic_requests import ClassicRequests
@@ -25,7 +26,7 @@ from scalable_topics_operator.controllers.topic_status import (
     recorded_managed,
     spec_changed,
 )
-from scalable_topics_operator.controllers.topic_work import ClassicWork, Stuck, TopicWorkMaker, connection_text
+from scalable_topics_operator.controllers.topic_work import ClassicWork, Stuck, TopicWorkMaker
 from scalable_topics_operator.operations.announce import publish
 from scalable_topics_operator.operations.claims import Judgement, Verdict, judge_name
 from scalable_topics_operator.operations.create import establish

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from scalable_topics.layout import Part
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeConflict
-from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of, key_of
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
 from scalable_topics_operator.controllers.connections import ConnectionHandle
 from scalable_topics_operator.controllers.coordinator import Coordinator
@@ -19,7 +19,6 @@ from scalable_topics_operator.controllers.session_room import Outlet, Registrati
 from scalable_topics_operator.controllers.subscription_status import read_group
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.controllers.topic_backend import is_native
-from scalable_topics_operator.controllers.topic_work import connection_of
 
 T = TypeVar("T")
 

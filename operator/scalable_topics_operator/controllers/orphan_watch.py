@@ -14,14 +14,14 @@ from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.installation import Installation
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeError
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.cluster.resources import CONNECTIONS
 from scalable_topics_operator.cluster.status_store import StaleStatus, StatusStore
 from scalable_topics_operator.controllers.claim_owner import owner_alive
 from scalable_topics_operator.controllers.connections import ConnectionController, ConnectionHandle
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.shard_work import NotLed, ShardWork
-from scalable_topics_operator.controllers.topic_work import BY_CONNECTION, BY_NAME, canonical_topic, connection_of
+from scalable_topics_operator.controllers.topic_work import BY_CONNECTION, BY_NAME, canonical_topic
 from scalable_topics_operator.operations.errors import BackendError
 from scalable_topics_operator.operations.orphans import Orphan, find_orphans
 from scalable_topics_operator.operations.protocols import Claim

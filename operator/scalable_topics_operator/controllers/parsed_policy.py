@@ -14,10 +14,9 @@ from scalable_topics_operator.api.scalable_topic import TopicAutoScale
 from scalable_topics_operator.autoscale.policy import BUCKET_BUDGET, Knobs, Level
 from scalable_topics_operator.autoscale.written_knobs import read_written
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES
 from scalable_topics_operator.controllers.label_selector import selects
-from scalable_topics_operator.controllers.topic_work import connection_of
 
 CLUSTER, PULSAR_NAMESPACE, TOPICS_BY_LABEL, ONE_TOPIC = "Cluster", "PulsarNamespace", "Topics", "Topic"
 _SCOPES = (CLUSTER, PULSAR_NAMESPACE, TOPICS_BY_LABEL, ONE_TOPIC)

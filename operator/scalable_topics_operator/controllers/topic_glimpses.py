@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_text
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.conditions import find_condition, holds
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.topic_work import canonical_topic, connection_text
+from scalable_topics_operator.controllers.topic_work import canonical_topic
 from scalable_topics_operator.telemetry.fleet_metrics import TopicGlimpse, TopicStanding
 
 

@@ -15,8 +15,7 @@ from scalable_topics_operator.api.scalable_topic import ScalableTopic, ScalableT
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.installation import Installation
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import ObjectKey
-from scalable_topics_operator.cluster.resources import CONNECTIONS
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.cluster.status_store import StaleStatus, StatusStore
 from scalable_topics_operator.controllers.auto_scaler import Subject
 from scalable_topics_operator.controllers.conditions import Standing
@@ -156,18 +155,6 @@ def pulsar_namespace(body: Body) -> str | None:
         return TopicName.parse(body["spec"]["topic"]).pulsar_namespace
     except LayoutError:
         return None
-
-
-def connection_of(body: Body) -> ObjectKey:
-    """The key of the connection a ScalableTopic names."""
-    reference = body["spec"]["connectionRef"]
-    return ObjectKey(CONNECTIONS.plural, reference.get("namespace") or body["metadata"]["namespace"], reference["name"])
-
-
-def connection_text(body: Body) -> str:
-    """The connection a ScalableTopic names, as `namespace/name`."""
-    connection = connection_of(body)
-    return f"{connection.namespace}/{connection.name}"
 
 
 def brokers_of(connections: ConnectionController, body: Body) -> TopicBackend | None:

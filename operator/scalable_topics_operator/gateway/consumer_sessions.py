@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from scalable_topics.layout import MAX_BUCKETS, Part, TopicName
 from scalable_topics_operator.cluster.kube_errors import KubeError
+from scalable_topics_operator.cluster.object_key import connection_of
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.consumer_sessions import (
     ConsumerSessions,
@@ -24,7 +25,6 @@ from scalable_topics_operator.controllers.consumer_sessions import (
 )
 from scalable_topics_operator.controllers.session_room import Registration
 from scalable_topics_operator.controllers.shard_work import NotLed
-from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway.admission import TOPIC_PATH, Admitted
 from scalable_topics_operator.gateway.parts import GatewayParts
 from scalable_topics_operator.gateway.refusal import Refusal

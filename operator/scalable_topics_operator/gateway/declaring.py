@@ -10,11 +10,11 @@ from aiohttp import web
 
 from scalable_topics.layout import TopicName
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of, key_of
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.conditions import find_condition, holds
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.topic_work import BY_NAME, connection_of
+from scalable_topics_operator.controllers.topic_work import BY_NAME
 from scalable_topics_operator.gateway.acting import CallerWrites
 from scalable_topics_operator.gateway.common_parameters import CONNECTION
 from scalable_topics_operator.gateway.mappings import Mappings, NamespaceMapping

@@ -12,11 +12,11 @@ from itertools import islice
 from typing import Any
 
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_text
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.conditions import find_condition
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.topic_work import canonical_topic, connection_of
+from scalable_topics_operator.controllers.topic_work import canonical_topic
 
 # Some ten milliseconds of work.
 _ROWS_IN_ONE_GO = 100
@@ -121,12 +121,11 @@ def fleet_row(key: ObjectKey, body: Body) -> dict[str, Any]:
     segments: Mapping[str, int] = status.get("segments") or {}
     conditions = {one["type"]: one["status"] for one in status.get("conditions") or ()}
     stands = next((one for kind in _TOLD_BY if (one := find_condition(status, kind)) and _tells(one)), {})
-    connection = connection_of(body)
     return {
         "namespace": key.namespace,
         "name": key.name,
         "topic": canonical_topic(body) or spec["topic"],
-        "connection": f"{connection.namespace}/{connection.name}",
+        "connection": connection_text(body),
         "backend": status.get("backend") or "",
         "createdAt": body["metadata"].get("creationTimestamp") or "",
         "epoch": (status.get("layout") or {}).get("epoch", 0),

@@ -6,9 +6,9 @@ import asyncio
 
 from aiohttp import web
 
+from scalable_topics_operator.cluster.object_key import connection_text
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway import glance_routes as routes
 from scalable_topics_operator.gateway.fleet_rows import FleetRows
 from scalable_topics_operator.gateway.rest_call import NAMED_VERBS, Bound, Call, RestAdmission, Subject
@@ -82,12 +82,11 @@ _ABOUT_TOPICS: tuple[Route, ...] = tuple(
 
 def _standing(subject: Subject) -> dict[str, object]:
     metadata, spec, status = subject.body["metadata"], subject.body["spec"], subject.status
-    connection = connection_of(subject.body)
     return {
         "namespace": subject.key.namespace,
         "name": subject.key.name,
         "topic": str(subject.topic),
-        "connection": f"{connection.namespace}/{connection.name}",
+        "connection": connection_text(subject.body),
         "backend": status.get("backend") or "",
         "createdAt": metadata.get("creationTimestamp") or "",
         "paused": bool(spec.get("paused")),

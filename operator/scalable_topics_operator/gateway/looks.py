@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from scalable_topics.layout import Segment
+from scalable_topics_operator.cluster.object_key import connection_of
 from scalable_topics_operator.controllers.topic_backend import is_native
-from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway import native_stats
 from scalable_topics_operator.gateway.brokers import Brokers, answering
 from scalable_topics_operator.gateway.clients_shown import Attached, SegmentCursor

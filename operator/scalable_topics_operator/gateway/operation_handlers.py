@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
-from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway import operation_routes, subscription_routes
 from scalable_topics_operator.gateway.checkpoint_body import read_positions
 from scalable_topics_operator.gateway.common_parameters import CONNECTION, OPERATION, SEGMENT_ID, SUBSCRIPTION

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from scalable_topics.layout import LayoutError, TopicName, incarnation_of, synthetic_layout
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.topic_work import BY_NAME, canonical_topic, connection_of
+from scalable_topics_operator.controllers.topic_work import BY_NAME, canonical_topic
 from scalable_topics_operator.gateway.ordinary_topics import OrdinaryTopics, is_ordinary
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.watch_frames import DELETED, LayoutFrame, layout_frame, unchanged_frame

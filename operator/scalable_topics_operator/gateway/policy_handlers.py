@@ -14,7 +14,7 @@ from aiohttp import web
 from scalable_topics_operator.autoscale.policy import Knobs, Level
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeError
-from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_text, key_of
 from scalable_topics_operator.cluster.resources import POLICIES
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.parsed_policy import (
@@ -28,7 +28,6 @@ from scalable_topics_operator.controllers.parsed_policy import (
 )
 from scalable_topics_operator.controllers.policy_book import PolicyBook
 from scalable_topics_operator.controllers.policy_shelf import Group
-from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway import policy_routes
 from scalable_topics_operator.gateway.acting import CallerWrites
 from scalable_topics_operator.gateway.common_parameters import CONNECTION
@@ -202,13 +201,12 @@ class PolicyHandlers:
         return mapping
 
     def _require_mapped(self, subject: Subject, manifest: Body | None = None) -> None:
-        connection = connection_of(subject.body)
-        text = f"{connection.namespace}/{connection.name}"
-        if not self._mappings.all_of(subject.topic.pulsar_namespace, text):
+        connection = connection_text(subject.body)
+        if not self._mappings.all_of(subject.topic.pulsar_namespace, connection):
             raise Refusal(
                 405,
-                f"connection {text} does not map Pulsar namespace {subject.topic.pulsar_namespace} to a Kubernetes one "
-                "(spec.pulsarNamespaceMappings); apply or delete the SegmentAutoScalePolicy itself",
+                f"connection {connection} does not map Pulsar namespace {subject.topic.pulsar_namespace} to a "
+                "Kubernetes one (spec.pulsarNamespaceMappings); apply or delete the SegmentAutoScalePolicy itself",
                 manifest=_yaml(manifest),
             )
 

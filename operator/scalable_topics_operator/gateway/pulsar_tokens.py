@@ -13,12 +13,11 @@ from scalable_topics.layout import LayoutError, TopicName, from_record
 from scalable_topics_operator.backends.admin.credentials import Token
 from scalable_topics_operator.backends.admin.lookup_api import TokenVerdict
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.controllers.connections import ConnectionHandle
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.segment_names import segment_topic
 from scalable_topics_operator.controllers.topic_backend import backend_of_topic
-from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.review_cache import ReviewCache
 from scalable_topics_operator.gateway.views import Connections

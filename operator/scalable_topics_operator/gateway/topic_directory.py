@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from scalable_topics.layout import LayoutError, TopicName, validate_scalable_name
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_text
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.topic_work import BY_NAME, connection_of
+from scalable_topics_operator.controllers.topic_work import BY_NAME
 from scalable_topics_operator.gateway.refusal import Refusal
 
 
@@ -49,19 +49,14 @@ class TopicDirectory:
         if connection is not None:
             if connection.count("/") != 1:
                 raise Refusal(400, "say which connection as ?connection=namespace/name")
-            found = [(key, body) for key, body in found if _connection_text(body) == connection]
+            found = [(key, body) for key, body in found if connection_text(body) == connection]
         if not found:
             where = f" of connection {connection}" if connection is not None else ""
             raise Unfound(404, f"no ScalableTopic{where} declares {topic}; apply one, or check the name")
         owners = [(key, body) for key, body in found if (body.get("status") or {}).get("layout")]
-        if len({_connection_text(body) for _, body in owners}) > 1:
+        if len({connection_text(body) for _, body in owners}) > 1:
             raise Unfound(400, f"several clusters have {topic}; say which with ?connection=namespace/name")
         return min(owners or found, key=lambda one: _age(one[1]))[0]
-
-
-def _connection_text(body: Body) -> str:
-    connection = connection_of(body)
-    return f"{connection.namespace}/{connection.name}"
 
 
 def _age(body: Body) -> tuple[str, str]:

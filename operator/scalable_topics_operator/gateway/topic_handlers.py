@@ -7,10 +7,10 @@ from typing import Any
 from aiohttp import web
 
 from scalable_topics.layout import LayoutError, TopicName, synthetic_layout, to_pip468, validate_scalable_name
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import connection_of, connection_text
 from scalable_topics_operator.cluster.resources import FORCE_DELETE_ANNOTATION, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.topic_work import BY_PULSAR_NAMESPACE, connection_of
+from scalable_topics_operator.controllers.topic_work import BY_PULSAR_NAMESPACE
 from scalable_topics_operator.gateway import topic_routes as routes
 from scalable_topics_operator.gateway.acting import CallerWrites
 from scalable_topics_operator.gateway.common_parameters import CONNECTION, FORCE
@@ -88,7 +88,7 @@ class TopicHandlers:
             str(TopicName.parse(body["spec"]["topic"]))
             for key, body in found
             if key.namespace in shown
-            and connection in (None, _text(connection_of(body)))
+            and connection in (None, connection_text(body))
             and (body.get("status") or {}).get("layout")
             and wanted.items() <= (body["spec"].get("properties") or {}).items()
         }
@@ -156,12 +156,12 @@ class TopicHandlers:
         return accepted(f"{subject.topic} is being deleted", self._waits.latest(subject.key) or subject.body)
 
     def _require_deletable(self, subject: Subject) -> None:
-        connection = connection_of(subject.body)
-        mappings = self._mappings.all_of(subject.topic.pulsar_namespace, _text(connection))
+        connection = connection_text(subject.body)
+        mappings = self._mappings.all_of(subject.topic.pulsar_namespace, connection)
         if not mappings:
             raise Refusal(
                 405,
-                f"connection {_text(connection)} does not map Pulsar namespace {subject.topic.pulsar_namespace} to a "
+                f"connection {connection} does not map Pulsar namespace {subject.topic.pulsar_namespace} to a "
                 f"Kubernetes one (spec.pulsarNamespaceMappings); kubectl delete scalabletopic {subject.key.name} "
                 f"-n {subject.key.namespace}",
             )
@@ -203,7 +203,3 @@ def _modelled(topic: TopicName, survey: LegacySurvey) -> dict[str, Any]:
     """The record that models an ordinary topic."""
     record = to_pip468(synthetic_layout(topic, survey.partitions), survey.properties)
     return {**record, "routing": "Modulo"}
-
-
-def _text(connection: ObjectKey) -> str:
-    return f"{connection.namespace}/{connection.name}"

@@ -12,12 +12,11 @@ from typing import Protocol
 
 from scalable_topics.layout import LayoutError, TopicName
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.cluster.peers import Peer
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.topic_backend import backend_of_topic
-from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway.segment_owners import find_owners
 from scalable_topics_operator.gateway.views import Connections, Leaders
 from scalable_topics_operator.gateway.watch_frames import (

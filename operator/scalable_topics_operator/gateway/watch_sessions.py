@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from scalable_topics.layout import TopicName
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.cluster.resources import TOPICS
-from scalable_topics_operator.controllers.topic_work import connection_of
 from scalable_topics_operator.gateway.access import LOOKUP
 from scalable_topics_operator.gateway.admission import TOPIC_PATH, Admitted
 from scalable_topics_operator.gateway.domains import is_resolved

@@ -9,13 +9,13 @@ from typing import Any
 from scalable_topics_operator.autoscale.policy import EffectivePolicy, Level
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
 from scalable_topics_operator.cluster.kube_client import Body, Resource
-from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of, key_of
 from scalable_topics_operator.cluster.resources import CONNECTIONS, EVENTS, POLICIES, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.policies import SegmentAutoScalePolicyController
 from scalable_topics_operator.controllers.policy_book import PolicyBook
 from scalable_topics_operator.controllers.policy_news import Affected, PolicyNews
-from scalable_topics_operator.controllers.topic_work import BY_CONNECTION, connection_of
+from scalable_topics_operator.controllers.topic_work import BY_CONNECTION
 
 HOME = "shop"
 

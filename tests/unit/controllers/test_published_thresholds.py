@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.cluster.resources import CONNECTIONS, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.policy_book import PolicyBook
 from scalable_topics_operator.controllers.published_thresholds import PublishedThresholds
-from scalable_topics_operator.controllers.topic_work import BY_CONNECTION, connection_of
+from scalable_topics_operator.controllers.topic_work import BY_CONNECTION
 
 CONNECTION = ObjectKey(CONNECTIONS.plural, "shop", "pulsar")
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from scalable_topics_operator.cluster.kube_client import KubeClient
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.cluster.peers import Peer
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
@@ -23,7 +23,6 @@ from scalable_topics_operator.controllers.topic_work import (
     BY_NAME,
     BY_PULSAR_NAMESPACE,
     canonical_topic,
-    connection_of,
     pulsar_namespace,
 )
 from scalable_topics_operator.gateway.parts import RouteMaker
