@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from enum import StrEnum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -14,6 +13,7 @@ from scalable_topics_operator.telemetry.fleet_metrics import FleetMetrics
 from scalable_topics_operator.telemetry.pipeline_metrics import PipelineMetrics
 from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
 from scalable_topics_operator.telemetry.segment_metrics import SegmentMetrics
+from scalable_topics_operator.telemetry.series import remove
 from scalable_topics_operator.telemetry.sharing_metrics import SharingMetrics
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -209,10 +209,8 @@ class Metrics:
         """Take a topic's series away."""
         self._forget_segments(topic, self._segments.pop(topic, frozenset()))
         for gauge in (self.active_segments, self.sealed_segments, self.layout_epoch):
-            with suppress(KeyError):
-                gauge.remove(topic)
+            remove(gauge, topic)
 
     def _forget_segments(self, topic: str, segment_ids: Iterable[int]) -> None:
         for segment_id in segment_ids:
-            with suppress(KeyError):
-                self._segment_buckets.remove(topic, str(segment_id))
+            remove(self._segment_buckets, topic, str(segment_id))

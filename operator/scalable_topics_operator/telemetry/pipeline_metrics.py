@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from scalable_topics_operator.telemetry.series import remove
 
 PIPELINE, BROKERS = "pipeline", "brokers"
 """Where a sample comes from."""
@@ -108,16 +109,11 @@ class PipelineMetrics:
     def hide_load(self, connection: tuple[str, str]) -> None:
         """Take away what is shown of a connection's load: it is gone, or another replica looks at its brokers."""
         for gauge in (self._age_seconds, self._segments, self._unsettled, self._brokers_missing, self._followed):
-            _remove(gauge, *connection)
+            remove(gauge, *connection)
         for source in (PIPELINE, BROKERS):
-            _remove(self._samples, *connection, source)
+            remove(self._samples, *connection, source)
 
     def hide_pipeline(self, connection: tuple[str, str]) -> None:
         """Take away what is shown of a connection's pipeline."""
         for gauge in (self._up, self._batch_seconds):
-            _remove(gauge, *connection)
-
-
-def _remove(metric: Counter | Gauge, *labels: str) -> None:
-    with suppress(KeyError):
-        metric.remove(*labels)
+            remove(gauge, *connection)

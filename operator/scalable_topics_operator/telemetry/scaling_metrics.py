@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from scalable_topics_operator.autoscale.decision import Decision
 from scalable_topics_operator.autoscale.load import Rates, SegmentLoad
+from scalable_topics_operator.telemetry.series import remove
 
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1)
 
@@ -139,7 +139,7 @@ class ScalingMetrics:
                 gauge.labels(topic, segment_id).set(rate)
         for segment_id in self._segments.get(topic, set()).difference(records):
             for gauge in self._segment_rates:
-                _remove(gauge, topic, str(segment_id))
+                remove(gauge, topic, str(segment_id))
         self._segments[topic] = set(records)
 
     def show_topic(
@@ -164,39 +164,34 @@ class ScalingMetrics:
             return
         if (before := self._objects.get(topic)) != declared_by:
             if before is not None:
-                _remove(self._info, topic, *before)
+                remove(self._info, topic, *before)
             self._objects[topic] = declared_by
-        self._info.labels(topic, *declared_by).set(1)
-        for counter in (*self._changes.values(), *self._suppressed.values(), self._rollovers):
-            # From the beginning, so that the first is seen to be one more than none.
-            counter.labels(topic)
+            self._info.labels(topic, *declared_by).set(1)
+            for counter in (*self._changes.values(), *self._suppressed.values(), self._rollovers):
+                # From the beginning, so that the first is seen to be one more than none.
+                counter.labels(topic)
         self._parallelism.labels(topic).set(parallelism)
         for gauge, rate in zip(self._topic_rates, rates.values if rates else (None,) * 4, strict=True):
             if rate is None:
-                _remove(gauge, topic)
+                remove(gauge, topic)
             else:
                 gauge.labels(topic).set(rate)
         for subscription, messages in backlog.items():
             self._backlog.labels(topic, subscription).set(messages)
         for gone in self._subscriptions.get(topic, set()).difference(backlog):
-            _remove(self._backlog, topic, gone)
+            remove(self._backlog, topic, gone)
         self._subscriptions[topic] = set(backlog)
 
     def forget(self, topic: str) -> None:
         """Take a topic's series away, by their labels: looking through those of all topics would take seconds."""
         for counter in (*self._changes.values(), *self._suppressed.values(), self._rollovers):
-            _remove(counter, topic)
+            remove(counter, topic)
         for gauge in (self._parallelism, *self._topic_rates):
-            _remove(gauge, topic)
+            remove(gauge, topic)
         if declared_by := self._objects.pop(topic, None):
-            _remove(self._info, topic, *declared_by)
+            remove(self._info, topic, *declared_by)
         for subscription in self._subscriptions.pop(topic, ()):
-            _remove(self._backlog, topic, subscription)
+            remove(self._backlog, topic, subscription)
         for segment_id in self._segments.pop(topic, ()):
             for gauge in self._segment_rates:
-                _remove(gauge, topic, str(segment_id))
-
-
-def _remove(metric: Counter | Gauge, *labels: str) -> None:
-    with suppress(KeyError):
-        metric.remove(*labels)
+                remove(gauge, topic, str(segment_id))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from scalable_topics_operator.telemetry.series import remove
 
 # Topics of several Pulsar clusters may have one name.
 _LABELS = ("topic", "connection")
@@ -59,7 +59,7 @@ class SegmentMetrics:
         if known := [at_ms for at_ms in sealed_at_ms if at_ms]:
             self._undrained_since.labels(topic, connection).set(min(known) / 1000)
         else:
-            _remove(self._undrained_since, topic, connection)
+            remove(self._undrained_since, topic, connection)
 
     def show_terminated(self, topic: str, connection: str, segments: int, *, replaced: int) -> None:
         """Show what a comparison of record and brokers has found.
@@ -77,14 +77,9 @@ class SegmentMetrics:
     def hide_looks(self, topic: str, connection: str) -> None:
         """Take away what the last looks have found: there are none for now. What was replaced stays counted."""
         for metric in (self._undrained, self._undrained_since, self._terminated):
-            _remove(metric, topic, connection)
+            remove(metric, topic, connection)
 
     def forget(self, topic: str, connection: str) -> None:
         """Take a topic's series away."""
         for metric in (self._undrained, self._undrained_since, self._terminated, self._replaced):
-            _remove(metric, topic, connection)
-
-
-def _remove(metric: Counter | Gauge, topic: str, connection: str) -> None:
-    with suppress(KeyError):
-        metric.remove(topic, connection)
+            remove(metric, topic, connection)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from scalable_topics_operator.assignment.overview import SegmentReading
+from scalable_topics_operator.telemetry.series import remove
 
 _Subscription = tuple[str, str]
 
@@ -102,8 +102,7 @@ class SharingMetrics:
     def forget(self, topic: str, subscription: str) -> None:
         """Take a subscription's series away."""
         for metric in (self._withheld, self._draining, self._reassignments):
-            with suppress(KeyError):
-                metric.remove(topic, subscription)
+            remove(metric, topic, subscription)
         for segment_id in self._readers.pop((topic, subscription), ()):
             self._forget_segment(topic, subscription, str(segment_id))
 
@@ -114,8 +113,7 @@ class SharingMetrics:
             self._segment_draining,
             self._segment_reassignments,
         ):
-            with suppress(KeyError):
-                metric.remove(*labels)
+            remove(metric, *labels)
 
 
 def _moved(before: Mapping[int, str], after: Mapping[int, str]) -> int:
