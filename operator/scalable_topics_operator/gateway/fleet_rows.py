@@ -14,13 +14,12 @@ from typing import Any
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.object_key import ObjectKey, connection_text
 from scalable_topics_operator.cluster.resources import TOPICS
-from scalable_topics_operator.controllers.conditions import find_condition
+from scalable_topics_operator.controllers.conditions import find_condition, holds
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.topic_work import canonical_topic
 
 # Some ten milliseconds of work.
 _ROWS_IN_ONE_GO = 100
-_TOLD_BY = ("Stalled", "Ready")
 
 Place = tuple[str, str]
 """Kubernetes namespace and name."""
@@ -120,7 +119,8 @@ def fleet_row(key: ObjectKey, body: Body) -> dict[str, Any]:
     spec, status = body["spec"], body.get("status") or {}
     segments: Mapping[str, int] = status.get("segments") or {}
     conditions = {one["type"]: one["status"] for one in status.get("conditions") or ()}
-    stands = next((one for kind in _TOLD_BY if (one := find_condition(status, kind)) and _tells(one)), {})
+    # What is not stalled says nothing of why.
+    stands = find_condition(status, "Stalled" if holds(status, "Stalled") else "Ready")
     return {
         "namespace": key.namespace,
         "name": key.name,
@@ -141,8 +141,3 @@ def fleet_row(key: ObjectKey, body: Body) -> dict[str, Any]:
         "paused": bool(spec.get("paused")),
         "deleting": bool(body["metadata"].get("deletionTimestamp")),
     }
-
-
-def _tells(condition: Mapping[str, Any]) -> bool:
-    """Whether a condition says how a topic stands: what is not stalled says nothing of why."""
-    return bool(condition["type"] != "Stalled" or condition["status"] == "True")
