@@ -51,10 +51,13 @@ class TopicGlimpses:
         self._leads = leads
 
     def __call__(self) -> Iterator[TopicGlimpse]:
-        """One of each."""
+        """One of each, with its names if an operation is open."""
         for key, body in self._cache.all(TOPICS):
             if self._leads(key):
-                yield glimpse_of(body, canonical_topic(body) or str(key), connection_text(body))
+                # Only operations are shown with names, and few topics have one open.
+                named = (body.get("status") or {}).get("operation")
+                names = (canonical_topic(body) or str(key), connection_text(body)) if named else ("", "")
+                yield glimpse_of(body, *names)
 
 
 def _seconds(timestamp: str) -> float:

@@ -26,7 +26,7 @@ class TopicGlimpse:
     """What the status of one topic tells.
 
     Args:
-        topic: canonical name.
+        topic: canonical name; may be empty if no operation is open, as may be the next.
         connection: of the topic, `namespace/name`.
         standing: how it stands; `NEW` while nothing was written yet.
         reason: why, one CamelCase word; empty of a new one.
