@@ -114,20 +114,29 @@ def _behind(order: list[Place], after: Place | None) -> int:
     return bisect_right(order, after) if after is not None else 0
 
 
+def identity_of(key: ObjectKey, body: Body) -> dict[str, Any]:
+    """Which topic it is, and whether it is worked on at all: what a line and all of its standing begin with."""
+    return {
+        "namespace": key.namespace,
+        "name": key.name,
+        "topic": canonical_topic(body) or body["spec"]["topic"],
+        "connection": connection_text(body),
+        "backend": (body.get("status") or {}).get("backend") or "",
+        "createdAt": body["metadata"].get("creationTimestamp") or "",
+        "paused": bool(body["spec"].get("paused")),
+        "deleting": bool(body["metadata"].get("deletionTimestamp")),
+    }
+
+
 def fleet_row(key: ObjectKey, body: Body) -> dict[str, Any]:
     """The line of one topic."""
-    spec, status = body["spec"], body.get("status") or {}
+    status = body.get("status") or {}
     segments: Mapping[str, int] = status.get("segments") or {}
     conditions = {one["type"]: one["status"] for one in status.get("conditions") or ()}
     # What is not stalled says nothing of why.
     stands = find_condition(status, "Stalled" if holds(status, "Stalled") else "Ready")
     return {
-        "namespace": key.namespace,
-        "name": key.name,
-        "topic": canonical_topic(body) or spec["topic"],
-        "connection": connection_text(body),
-        "backend": status.get("backend") or "",
-        "createdAt": body["metadata"].get("creationTimestamp") or "",
+        **identity_of(key, body),
         "epoch": (status.get("layout") or {}).get("epoch", 0),
         "activeSegments": segments.get("active", 0),
         "sealedSegments": segments.get("sealed", 0),
@@ -138,6 +147,4 @@ def fleet_row(key: ObjectKey, body: Body) -> dict[str, Any]:
         "reason": stands.get("reason", ""),
         "message": stands.get("message", ""),
         "reports": len(status.get("reports") or ()),
-        "paused": bool(spec.get("paused")),
-        "deleting": bool(body["metadata"].get("deletionTimestamp")),
     }

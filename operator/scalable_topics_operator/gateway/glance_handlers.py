@@ -6,11 +6,10 @@ import asyncio
 
 from aiohttp import web
 
-from scalable_topics_operator.cluster.object_key import connection_text
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.gateway import glance_routes as routes
-from scalable_topics_operator.gateway.fleet_rows import FleetRows
+from scalable_topics_operator.gateway.fleet_rows import FleetRows, identity_of
 from scalable_topics_operator.gateway.rest_call import NAMED_VERBS, Bound, Call, RestAdmission, Subject
 from scalable_topics_operator.gateway.route import Right, Route, Who
 from scalable_topics_operator.gateway.route_table import ROUTES
@@ -28,7 +27,8 @@ class GlanceHandlers:
     def __init__(self, admission: RestAdmission, cache: ObjectCache, *, writes: bool) -> None:
         self._admission = admission
         self._fleet = FleetRows(cache)
-        self._writes = writes
+        self._usable = tuple(route for route in _ABOUT_TOPICS if writes or not route.writes)
+        self._rights = tuple(dict.fromkeys(right for route in self._usable for right in route.rights))
 
     def bound(self) -> list[Bound]:
         """What it answers."""
@@ -48,7 +48,9 @@ class GlanceHandlers:
         if await self._admission.allows(call, right, ""):
             shown = set(lines)
         else:
-            namespaces = list(dict.fromkeys((*lines, *self._fleet.lines(None))))
+            # Those before the page come last: only whoever may see none at all is refused.
+            others = () if after is None else self._fleet.lines(None)
+            namespaces = list(dict.fromkeys((*lines, *others)))
             # One more than the page has: whether there are more is told, too.
             shown = await self._admission.shown_namespaces(
                 call, right, namespaces, lambda found: sum(lines.get(one, 0) for one in found) > limit
@@ -63,11 +65,9 @@ class GlanceHandlers:
 
     async def _show_rights(self, call: Call) -> web.StreamResponse:
         subject = await self._admission.topic(call)
-        usable = [route for route in _ABOUT_TOPICS if self._writes or not route.writes]
-        rights = list(dict.fromkeys(right for route in usable for right in route.rights))
-        answers = await asyncio.gather(*(self._has(call, subject, right) for right in rights))
-        held = {right for right, has in zip(rights, answers, strict=True) if has}
-        may = [route.name for route in usable if held.issuperset(route.rights)]
+        answers = await asyncio.gather(*(self._has(call, subject, right) for right in self._rights))
+        held = {right for right, has in zip(self._rights, answers, strict=True) if has}
+        may = [route.name for route in self._usable if held.issuperset(route.rights)]
         return web.json_response({"user": call.caller.name, "may": may})
 
     async def _has(self, call: Call, subject: Subject, right: Right) -> bool:
@@ -81,17 +81,10 @@ _ABOUT_TOPICS: tuple[Route, ...] = tuple(
 
 
 def _standing(subject: Subject) -> dict[str, object]:
-    metadata, spec, status = subject.body["metadata"], subject.body["spec"], subject.status
+    status = subject.status
     return {
-        "namespace": subject.key.namespace,
-        "name": subject.key.name,
-        "topic": str(subject.topic),
-        "connection": connection_text(subject.body),
-        "backend": status.get("backend") or "",
-        "createdAt": metadata.get("creationTimestamp") or "",
-        "paused": bool(spec.get("paused")),
-        "deleting": bool(metadata.get("deletionTimestamp")),
-        "desiredSegments": (spec.get("segments") or {}).get("desired"),
+        **identity_of(subject.key, subject.body),
+        "desiredSegments": (subject.body["spec"].get("segments") or {}).get("desired"),
         "conditions": status.get("conditions") or [],
         "operation": status.get("operation"),
         "actions": status.get("actions") or [],

@@ -135,17 +135,22 @@ SEGMENT_SUBSCRIPTION: Schema = fields(
     {"backlog": WHOLE, "markDelete": TEXT, "consumers": WHOLE, "counts": {"type": "boolean"}}
 )
 ENGINE: Schema = {"type": "string", "enum": ["Operator", "Broker"]}
+_IDENTITY: Mapping[str, Schema] = {
+    "namespace": TEXT,
+    "name": TEXT,
+    "topic": TEXT,
+    "connection": TEXT,
+    "backend": TEXT,
+    "createdAt": TEXT,
+    "paused": {"type": "boolean"},
+    "deleting": {"type": "boolean"},
+}
 FLEET: Schema = fields(
     {
         "topics": listed(
             fields(
                 {
-                    "namespace": TEXT,
-                    "name": TEXT,
-                    "topic": TEXT,
-                    "connection": TEXT,
-                    "backend": TEXT,
-                    "createdAt": TEXT,
+                    **_IDENTITY,
                     "epoch": WHOLE,
                     "activeSegments": WHOLE,
                     "sealedSegments": WHOLE,
@@ -156,8 +161,6 @@ FLEET: Schema = fields(
                     "reason": TEXT,
                     "message": TEXT,
                     "reports": WHOLE,
-                    "paused": {"type": "boolean"},
-                    "deleting": {"type": "boolean"},
                 }
             )
         ),
@@ -166,14 +169,7 @@ FLEET: Schema = fields(
 )
 TOPIC_STATUS: Schema = fields(
     {
-        "namespace": TEXT,
-        "name": TEXT,
-        "topic": TEXT,
-        "connection": TEXT,
-        "backend": TEXT,
-        "createdAt": TEXT,
-        "paused": {"type": "boolean"},
-        "deleting": {"type": "boolean"},
+        **_IDENTITY,
         "desiredSegments": _nullable(WHOLE),
         "conditions": listed({"type": "object"}),
         "operation": _nullable({"type": "object"}),
