@@ -29,6 +29,7 @@ from scalable_topics_operator.gateway.admission import TOPIC_PATH, Admitted
 from scalable_topics_operator.gateway.parts import GatewayParts
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.gateway.route import Right
+from scalable_topics_operator.gateway.session_places import SessionKind
 from scalable_topics_operator.gateway.topic_directory import Unfound
 from scalable_topics_operator.gateway.websockets import SILENT_SECONDS, CloseCode, close_socket, make_socket
 
@@ -36,7 +37,6 @@ logger = logging.getLogger(__name__)
 
 SESSION_PATH = TOPIC_PATH + "/subscriptions/{subscription}/session"
 
-_KIND = "consumer"
 _REGISTER_SECONDS = 10.0
 # Together, a right that is taken away ends a session within a minute.
 _JUDGE_SECONDS = 50.0
@@ -135,13 +135,13 @@ class ConsumerSessionRoutes:
         if leader is None or not leader.is_me:
             return await self._parts.forwarding.websocket(request, admitted.topic, leader, admitted.authorization)
         socket = _Socket(request, make_socket(request))
-        self._parts.places.take(_KIND, admitted.caller)
+        self._parts.places.take(SessionKind.CONSUMER, admitted.caller)
         try:
             await socket.prepare()
             self._open.add(socket)
             await self._converse(request, admitted, subscription, socket)
         finally:
-            self._parts.places.give_back(_KIND, admitted.caller)
+            self._parts.places.give_back(SessionKind.CONSUMER, admitted.caller)
             self._open.discard(socket)
             await socket.close(CloseCode.DONE)
         return socket.response

@@ -14,7 +14,7 @@ from scalable_topics.layout import TopicName
 from scalable_topics_operator.cluster.peers import Peer
 from scalable_topics_operator.gateway.peer_transport import PeerAnswer, PeerRefused, PeerTransport, PeerUnreachable
 from scalable_topics_operator.gateway.refusal import Refusal
-from scalable_topics_operator.gateway.session_places import SessionPlaces
+from scalable_topics_operator.gateway.session_places import SessionKind, SessionPlaces
 from scalable_topics_operator.gateway.websockets import (
     CLOSE_SECONDS,
     SILENT_SECONDS,
@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 
 LEADER_HEADER = "X-Scalable-Topics-Leader"
 FORWARDED_HEADER = "X-Scalable-Topics-Forwarded"
-_KIND = "forwarded"
 _ANSWERED, _UNREACHABLE = "answered", "unreachable"
 _PASSED_ON = ("Content-Type", "Retry-After", "WWW-Authenticate", "Allow", LEADER_HEADER)
 # Codes that a peer reports when none was sent.
@@ -107,11 +106,11 @@ class Forwarding:
         """
         outer = make_socket(request)
         address, headers = _destination(request, topic, leader, authorization)
-        self._places.take(_KIND)
+        self._places.take(SessionKind.FORWARDED)
         try:
             return await self._pass_on(request, outer, topic, address, headers)
         finally:
-            self._places.give_back(_KIND)
+            self._places.give_back(SessionKind.FORWARDED)
 
     async def close(self) -> None:
         """Send everybody away, to another replica."""

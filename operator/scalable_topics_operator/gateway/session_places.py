@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from enum import StrEnum
 
 from scalable_topics_operator.gateway.refusal import Refusal
 from scalable_topics_operator.telemetry.metrics import Metrics
 
-SESSION_KINDS = ("watch", "consumer", "forwarded")
-"""Kinds of sessions, for the metrics."""
+
+class SessionKind(StrEnum):
+    """Kinds of sessions, as the metrics name them."""
+
+    WATCH = "watch"
+    CONSUMER = "consumer"
+    FORWARDED = "forwarded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +42,16 @@ class SessionPlaces:
     def __init__(self, limits: SessionLimits, metrics: Metrics) -> None:
         self._limits = limits
         self._metrics = metrics
-        for kind in SESSION_KINDS:
+        for kind in SessionKind:
             metrics.gateway_sessions.labels(kind)
         self._taken = 0
         self._callers: Counter[str] = Counter()
 
-    def take(self, kind: str, caller: str = "") -> None:
+    def take(self, kind: SessionKind, caller: str = "") -> None:
         """Count one more.
 
         Args:
-            kind: of session, for the metrics.
+            kind: of session.
             caller: by what its caller is counted; empty where another replica does that.
 
         Raises Refusal: 429 when there are too many.
@@ -61,7 +67,7 @@ class SessionPlaces:
             self._callers[caller] += 1
         self._metrics.gateway_sessions.labels(kind).inc()
 
-    def give_back(self, kind: str, caller: str = "") -> None:
+    def give_back(self, kind: SessionKind, caller: str = "") -> None:
         """One that was counted has ended."""
         self._taken -= 1
         if caller:

@@ -17,7 +17,7 @@ from aiohttp import WSMsgType, web
 from scalable_topics_operator.gateway.access import Access
 from scalable_topics_operator.gateway.admission import Admitted
 from scalable_topics_operator.gateway.refusal import Refusal
-from scalable_topics_operator.gateway.session_places import SessionPlaces
+from scalable_topics_operator.gateway.session_places import SessionKind, SessionPlaces
 from scalable_topics_operator.gateway.websockets import (
     CLOSE_SECONDS,
     FRAME_BYTES,
@@ -65,7 +65,7 @@ class Session:
         request: web.Request,
         socket: web.WebSocketResponse,
         admitted: Admitted,
-        kind: str,
+        kind: SessionKind,
         verb: str,
         metrics: Metrics,
     ) -> None:
@@ -198,12 +198,12 @@ class Sessions:
         self._access = access
         self._places = places
         self._metrics = metrics
-        self._sessions: dict[Session, tuple[str, str]] = {}
+        self._sessions: dict[Session, tuple[SessionKind, str]] = {}
         self._judging: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def open(
-        self, request: web.Request, admitted: Admitted, *, kind: str, verb: str, frame_bytes: int = FRAME_BYTES
+        self, request: web.Request, admitted: Admitted, *, kind: SessionKind, verb: str, frame_bytes: int = FRAME_BYTES
     ) -> Session:
         """Begin a session; `leave` must follow, whatever happens.
 

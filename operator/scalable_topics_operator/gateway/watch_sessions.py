@@ -18,10 +18,11 @@ from scalable_topics_operator.gateway.ordinary_topics import is_ordinary
 from scalable_topics_operator.gateway.ordinary_watch import OrdinaryWatch
 from scalable_topics_operator.gateway.parts import GatewayParts
 from scalable_topics_operator.gateway.refusal import Refusal
+from scalable_topics_operator.gateway.session_places import SessionKind
+from scalable_topics_operator.gateway.session_routes import WATCH_SESSION
 from scalable_topics_operator.gateway.topic_directory import Unfound
 from scalable_topics_operator.gateway.watch_hub import WatchHub
 
-_KIND = "watch"
 # Clients have nothing to say.
 _FRAME_BYTES = 4096
 
@@ -44,13 +45,15 @@ class WatchSessions:
         async def watch(request: web.Request) -> web.StreamResponse:
             return await self._watch(request, parts)
 
-        return [web.get(TOPIC_PATH + "/watch", watch, name=_KIND, allow_head=False)]
+        return [web.get(TOPIC_PATH + "/watch", watch, name=WATCH_SESSION.name, allow_head=False)]
 
     async def _watch(self, request: web.Request, parts: GatewayParts) -> web.StreamResponse:
         resolved, owners = is_resolved(request.query.get("domain")), _switch(request, "owners")
         admitted, ordinary = await self._admit(request, parts, resolved=resolved)
         since, topic, key = request.query.get("since"), admitted.topic, admitted.key
-        session = await parts.sessions.open(request, admitted, kind=_KIND, verb=LOOKUP, frame_bytes=_FRAME_BYTES)
+        session = await parts.sessions.open(
+            request, admitted, kind=SessionKind.WATCH, verb=LOOKUP, frame_bytes=_FRAME_BYTES
+        )
         try:
             if ordinary is None:
                 self._hub.join(session, topic, key, since=since, owners=owners)
