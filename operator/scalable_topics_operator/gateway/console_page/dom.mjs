@@ -42,14 +42,23 @@ export function terms(pairs) {
   );
 }
 
+// How something stands, in a word with a colour.
+export function badge(state) {
+  return el("span", { class: `state state-${state.toLowerCase().replace(" ", "-")}`, text: state });
+}
+
 // Replace what an element holds, if it is to hold something else; what is in focus there keeps it.
 export function fill(element, signature, make) {
-  if (drawn.get(element) === signature) {
-    return;
+  if (drawn.get(element) !== signature) {
+    drawn.set(element, signature);
+    replaceIn(element, [make()].flat(Infinity).filter(Boolean));
   }
+}
+
+// Replace what an element holds; what is in focus there keeps it, if there is such a thing again.
+export function replaceIn(element, children) {
   const focused = element.contains(document.activeElement) ? document.activeElement.dataset.focus : undefined;
-  drawn.set(element, signature);
-  element.replaceChildren(...[make()].flat(Infinity).filter(Boolean));
+  element.replaceChildren(...children);
   if (focused !== undefined) {
     element.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
   }

@@ -1,7 +1,7 @@
 // The fleet: every topic that the reader may list, with filters.
 
 import { ApiError, Resource } from "./api.mjs";
-import { announce, el } from "./dom.mjs";
+import { announce, badge, el } from "./dom.mjs";
 import { STATES, passes, stateOf, valuesOf } from "./fleet_rows.mjs";
 import { ago, moment, number } from "./format.mjs";
 import { fragmentOf, partsOf } from "./places.mjs";
@@ -41,9 +41,8 @@ function stateText(row) {
 function stateCell(row) {
   const state = stateOf(row);
   const why = state === "Ready" ? "" : row.operation || row.reason;
-  const badge = el("span", { class: `state state-${state.toLowerCase().replace(" ", "-")}`, text: state });
   const reports = row.reports ? el("span", { class: "hint", text: ` ${row.reports} to look at` }) : null;
-  return el("span", { title: row.message || null }, badge, why ? ` ${why}` : null, reports);
+  return el("span", { title: row.message || null }, badge(state), why ? ` ${why}` : null, reports);
 }
 
 function ageCell(row) {

@@ -25,6 +25,11 @@ export function ringOf(record, { axis = "epoch", even = false, nowMs = 0 } = {})
   return { blocks, edges: edgesOf(blocks), columns: columns.count, ticks: columns.ticks, marks: marksOf(height) };
 }
 
+// Into how many entry buckets a segment is divided.
+export function bucketsOf(segment) {
+  return (segment.entryBucketSplits?.length ?? 0) + 1;
+}
+
 // Where the record began: parents that were migrated are sealed at the epoch that they were made at.
 function beginOf(segment) {
   const sealed = segment.state !== "ACTIVE";

@@ -3,8 +3,9 @@
 import { announce, el } from "./dom.mjs";
 import { ago, bytes, ids, number, percent, range } from "./format.mjs";
 import { inWords, loadsOf, mostBacklog } from "./load.mjs";
+import { bucketsOf } from "./ring.mjs";
 import { RingPicture, legend } from "./ring_picture.mjs";
-import { SegmentPanel } from "./segment_panel.mjs";
+import { SegmentPanel, segmentLink } from "./segment_panel.mjs";
 import { PagedTable } from "./table.mjs";
 
 const REDRAW_MS = 100;
@@ -150,20 +151,12 @@ export class RingTab {
       key: (segment) => load(segment).rates?.[name] ?? null,
       numeric: true,
     });
-    const button = (segment) =>
-      el("button", {
-        type: "button",
-        class: "link",
-        "data-focus": `segment ${segment.segmentId}`,
-        text: String(segment.segmentId),
-        on: { click: () => this.choose(segment.segmentId) },
-      });
     const lived = (segment) => (segment.state === "ACTIVE" ? segment.createdAtMs : segment.sealedAtMs);
     return [
       {
         label: "Segment",
         text: (segment) => String(segment.segmentId),
-        cell: button,
+        cell: (segment) => segmentLink(segment.segmentId, (id) => this.choose(id)),
         key: (segment) => segment.segmentId,
       },
       {
@@ -201,8 +194,8 @@ export class RingTab {
       },
       {
         label: "Buckets",
-        text: (segment) => String((segment.entryBucketSplits?.length ?? 0) + 1),
-        key: (segment) => segment.entryBucketSplits?.length ?? 0,
+        text: (segment) => String(bucketsOf(segment)),
+        key: bucketsOf,
         numeric: true,
       },
       { label: "Parents", text: (segment) => ids(segment.parentIds), key: (segment) => segment.parentIds[0] ?? null },

@@ -7,9 +7,20 @@ import { bytes, moment, number, range } from "./format.mjs";
 import { inWords } from "./load.mjs";
 import { segmentPath } from "./places.mjs";
 import { plainTable } from "./plain_table.mjs";
-import { touching } from "./ring.mjs";
+import { bucketsOf, touching } from "./ring.mjs";
 
 const EVERY_SECONDS = 5;
+
+// What chooses a segment: called with its id.
+export function segmentLink(id, choose) {
+  return el("button", {
+    type: "button",
+    class: "link",
+    "data-focus": `segment ${id}`,
+    text: String(id),
+    on: { click: () => choose(id) },
+  });
+}
 
 export class SegmentPanel {
   // changes: answers whether the reader has allowed changes; asked: called after something was asked for.
@@ -73,20 +84,13 @@ export class SegmentPanel {
       ["Backlog, sampled", behind.length ? behind.join(", ") : "–"],
       ["Made by", `${segment.createdBy.toLowerCase()} at epoch ${segment.createdAtEpoch}`],
       ["Made at", moment(segment.createdAtMs)],
-      ["Entry buckets", String((segment.entryBucketSplits?.length ?? 0) + 1)],
+      ["Entry buckets", String(bucketsOf(segment))],
       ["Merges in its ancestry", String(segment.mergeDepth)],
     ]);
   }
 
   #relatives({ parentIds, childIds }) {
-    const link = (id) =>
-      el("button", {
-        type: "button",
-        class: "link",
-        "data-focus": `segment ${id}`,
-        text: String(id),
-        on: { click: () => this.choose(id) },
-      });
+    const link = (id) => segmentLink(id, this.choose);
     const links = (list) => (list.length ? el("span", {}, list.map(link)) : "none in the layout");
     return terms([
       ["Parents", links(parentIds)],
@@ -111,7 +115,6 @@ export class SegmentPanel {
     const open = (change) => askForChange({ topic, connection, asked, ...change });
     const button = (text, change) =>
       el("button", { type: "button", "data-focus": text, text, on: { click: () => open(change) } });
-    const buckets = (segment.entryBucketSplits?.length ?? 0) + 1;
     const changes = {
       split: () =>
         button("Split…", {
@@ -129,7 +132,7 @@ export class SegmentPanel {
           kind: "Rebucket",
           segments: [id],
           further: `/rebucket/${id}`,
-          fields: [{ name: "buckets", label: "Entry buckets of its successor", value: buckets, least: 1, most: 1024 }],
+          fields: [{ name: "buckets", label: "Entry buckets of its successor", value: bucketsOf(segment), least: 1, most: 1024 }],
         }),
     };
     const shown = allowed.map((name) => changes[name]());

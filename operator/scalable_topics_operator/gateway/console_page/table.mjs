@@ -1,6 +1,6 @@
 // A table in pages, sorted by the column that the reader chooses; rows that are as before stay as they are.
 
-import { el } from "./dom.mjs";
+import { el, replaceIn } from "./dom.mjs";
 import { pageOf, sorted } from "./fleet_rows.mjs";
 
 // options.caption: what the table is of.
@@ -69,11 +69,7 @@ export class PagedTable {
     }
     const present = [...this.body.children];
     if (present.length !== wanted.length || present.some((element, index) => element !== wanted[index])) {
-      const focused = this.body.contains(document.activeElement) ? document.activeElement.dataset.focus : undefined;
-      this.body.replaceChildren(...wanted);
-      if (focused !== undefined) {
-        this.body.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
-      }
+      replaceIn(this.body, wanted);
     }
     this.pager.hidden = pages === 1;
     this.where.textContent = `Page ${number + 1} of ${pages}, ${this.rows.length} rows`;

@@ -2,7 +2,7 @@
 
 import { Resource } from "./api.mjs";
 import { DecisionsTab } from "./decisions_tab.mjs";
-import { el, fill, terms } from "./dom.mjs";
+import { badge, el, fill, terms } from "./dom.mjs";
 import { stateOf } from "./fleet_rows.mjs";
 import { bytes, lasting, number } from "./format.mjs";
 import { fragmentOf, topicPath } from "./places.mjs";
@@ -130,7 +130,7 @@ function seen({ status, stats, record }) {
     el(
       "p",
       { class: "said" },
-      el("span", { class: `state state-${state.toLowerCase().replace(" ", "-")}`, text: state }),
+      badge(state),
       operation ? ` ${operation.kind}, step ${operation.step}` : "",
       state !== "Ready" && ready?.message ? ` ${ready.message}` : "",
       status.reason ? el("span", { class: "wrong", text: ` ${status.reason}` }) : "",
