@@ -2,52 +2,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { load, record, segment } from "./modules.mjs";
+import { pretendPage } from "./page.mjs";
 
-// As much of a page as a picture is drawn on.
-class Element {
-  constructor(name) {
-    Object.assign(this, { name, attributes: {}, children: [], parent: null });
-    Object.assign(this, { clientWidth: 800, scrollLeft: 0, scrollWidth: 800 });
-  }
-
-  setAttribute(name, value) {
-    this.attributes[name] = value;
-  }
-
-  removeAttribute(name) {
-    delete this.attributes[name];
-  }
-
-  addEventListener() {}
-
-  append(...children) {
-    children.forEach((child) => {
-      child.parent = this;
-    });
-    this.children.push(...children);
-  }
-
-  replaceChildren(...children) {
-    this.children = [];
-    this.append(...children);
-  }
-
-  replaceWith(other) {
-    this.parent.children[this.parent.children.indexOf(this)] = other;
-    other.parent = this.parent;
-  }
-
-  // The elements with a role in it, as they are drawn.
-  ofRole(role) {
-    const inside = this.children.flatMap((child) => child.ofRole(role));
-    return this.attributes.role === role ? [this, ...inside] : inside;
-  }
-}
-
-globalThis.document = {
-  createElement: (name) => new Element(name),
-  createElementNS: (space, name) => new Element(name),
-};
+pretendPage();
 const { loadsOf } = await load("load.mjs");
 const { RingPicture } = await load("ring_picture.mjs");
 
@@ -62,7 +19,7 @@ function loads(...shares) {
   });
 }
 
-const drawn = (picture) => picture.svg.ofRole("option");
+const drawn = (picture) => picture.svg.all.filter((one) => one.attributes.role === "option");
 const colours = (picture) => drawn(picture).map((one) => one.attributes.class);
 
 test("a block has the colour of its level, also where the words of two levels are the same", () => {

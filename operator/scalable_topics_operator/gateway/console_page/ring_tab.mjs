@@ -68,7 +68,7 @@ export class RingTab {
     const record = this.resources.record.value;
     this.panel.select(id, record);
     this.picture.select(id);
-    this.table.show(id);
+    this.table.turnTo(id);
     this.draw();
     const segment = record.segments[id];
     announce(`Segment ${id}, ${range(segment.hashRange.start, segment.hashRange.end)}, ${inWords(this.loads.get(id))}`);

@@ -22,7 +22,8 @@ export class PagedTable {
   }) {
     Object.assign(this, { columns, idOf, size, order, descending, chosen, empty });
     this.page = 0;
-    this.rows = [];
+    // As they came, from which equal ones have their order, and as they are sorted.
+    this.given = this.rows = [];
     this.shown = new Map();
     this.caption = caption;
     this.heads = columns.map((column, index) => this.#head(column, index));
@@ -45,21 +46,21 @@ export class PagedTable {
 
   // Show other rows; the page and the order stay.
   update(rows) {
-    this.rows = rows;
+    this.given = rows;
+    this.#sort();
     this.draw();
   }
 
-  // Show the page that a row is on.
-  show(id) {
-    const index = this.#sorted().findIndex((row) => this.idOf(row) === id);
+  // Turn to the page that a row is on, for when it is drawn next.
+  turnTo(id) {
+    const index = this.rows.findIndex((row) => this.idOf(row) === id);
     if (index >= 0) {
       this.page = Math.floor(index / this.size);
-      this.draw();
     }
   }
 
   draw() {
-    const { number, pages, rows } = pageOf(this.#sorted(), this.page, this.size);
+    const { number, pages, rows } = pageOf(this.rows, this.page, this.size);
     this.page = number;
     const made = new Map(rows.map((row) => [this.idOf(row), this.#row(row)]));
     this.shown = made;
@@ -81,9 +82,9 @@ export class PagedTable {
     });
   }
 
-  #sorted() {
+  #sort() {
     const column = this.columns[this.order];
-    return column ? sorted(this.rows, column.key, this.descending) : this.rows;
+    this.rows = column ? sorted(this.given, column.key, this.descending) : this.given;
   }
 
   #turn(step) {
@@ -101,6 +102,7 @@ export class PagedTable {
       this.descending = this.order === index ? !this.descending : Boolean(column.numeric);
       this.order = index;
       this.page = 0;
+      this.#sort();
       this.draw();
     };
     return el(
