@@ -10,6 +10,7 @@ from functools import partial
 
 from scalable_topics.layout import LayoutError, TopicName
 from scalable_topics_operator.cli.api_server import ApiServer
+from scalable_topics_operator.cli.exec_credential import PROGRAM_SECONDS
 from scalable_topics_operator.cli.faults import BadUsage, Refused, Unreachable
 from scalable_topics_operator.cli.kubeconfig import log_in
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource
@@ -111,9 +112,13 @@ async def token_of(kube: KubeClient, service_account: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def api_server() -> AsyncIterator[ApiServer]:
-    """The API server of the kubeconfig; what it refuses within raises CliError."""
-    login = partial(log_in, CHOSEN_CONTEXT.get())
+async def api_server(login_seconds: float = PROGRAM_SECONDS) -> AsyncIterator[ApiServer]:
+    """The API server of the kubeconfig; what it refuses within raises CliError.
+
+    Args:
+        login_seconds: how long a program of the kubeconfig that gives credentials is waited for.
+    """
+    login = partial(log_in, CHOSEN_CONTEXT.get(), login_seconds)
     try:
         async with ApiServer(manager="stopics", timeout_seconds=_TIMEOUT_SECONDS, tries=_TRIES, login=login) as kube:
             yield kube
