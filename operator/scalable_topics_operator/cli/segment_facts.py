@@ -12,7 +12,7 @@ from scalable_topics.layout import Segment, SegmentLayout, segment_descriptor
 from scalable_topics_operator.cli.faults import CliError, Unreachable, Unrecognised
 from scalable_topics_operator.cli.gateway_access import GatewayOptions, gateway, why
 from scalable_topics_operator.cli.gateway_client import Gateway
-from scalable_topics_operator.cli.kubernetes import TopicRef
+from scalable_topics_operator.cli.kubernetes import TopicRef, forget_logins
 
 RATES = ("msgRateIn", "byteRateIn", "msgRateOut", "byteRateOut")
 """As Pulsar's statistics name them."""
@@ -132,6 +132,8 @@ class FactsSource:
             if self._gateway is not None and self._gateway is useless:
                 self._gateway = None
                 await self._way.aclose()
+                # The user may have logged in as somebody else, or elsewhere, meanwhile.
+                forget_logins()
             if self._gateway is None:
                 self._gateway = await self._way.enter_async_context(gateway(options))
             return self._gateway
