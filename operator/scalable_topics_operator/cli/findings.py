@@ -12,6 +12,7 @@ from scalable_topics.layout import MAX_RECORDS
 from scalable_topics_operator.cli.topic_view import TopicView, age, condition, seconds_since
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.lease_record import REPLICA, SHARD, LeaseRecord
+from scalable_topics_operator.cluster.segment_operations import FINISHED
 
 LEAST_KUBERNETES = (1, 31)
 _LONG_SECONDS = 600.0
@@ -217,7 +218,7 @@ def judge_operations(bodies: Iterable[Body], now: datetime) -> list[Finding]:
     for body in bodies:
         status, metadata = body.get("status") or {}, body["metadata"]
         since = seconds_since(metadata.get("creationTimestamp"), now)
-        if status.get("phase") not in ("Succeeded", "Failed") and since is not None and since > _LONG_SECONDS:
+        if status.get("phase") not in FINISHED and since is not None and since > _LONG_SECONDS:
             stands = (
                 ": ".join(str(status[one]) for one in ("phase", "step", "message") if status.get(one)) or "not begun"
             )
