@@ -139,7 +139,7 @@ async def _listed(kube: ApiServer, patient: Patient, kind: Resource, namespace: 
     try:
         return await kube.list_all(kind, namespace)
     except KubeNotFound:
-        patient.found.append(findings.judge_kinds([kind.plural], []))
+        patient.found.append(findings.missing_kind(kind.plural))
     except KubeForbidden as error:
         patient.found.append(findings.warn(kind.plural, f"not shown to you: {error.message}", "get list on them"))
     return None
