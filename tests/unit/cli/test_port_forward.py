@@ -25,7 +25,7 @@ from scalable_topics_operator.cli.port_forward import forwarded
 from scalable_topics_operator.cluster.kube_login import KubeEndpoint
 
 TOPIC = TopicRef(parse_topic("acme/shop/orders"), "shop/pulsar")
-PLACE = Place("a", "10.0.0.7", 8081, "pod-a")
+PLACE = Place("10.0.0.7", 8081, "pod-a")
 LARGE = "x" * 300_000
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
