@@ -10,8 +10,8 @@ import aiohttp
 from yarl import URL
 
 from scalable_topics_operator.cli.gateway_place import is_loopback
-from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource
-from scalable_topics_operator.cluster.kube_errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
+from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource, error_of
+from scalable_topics_operator.cluster.kube_errors import KubeUnavailable
 
 PODS = Resource("", "v1", "pods", "Pod")
 DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition")
@@ -116,7 +116,7 @@ class ApiServer(KubeClient):
             ) as opened:
                 yield opened
         except aiohttp.WSServerHandshakeError as error:
-            raise _refusal(what, error.status, error.message) from None
+            raise error_of(what, error.status, error.message) from None
         except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
             raise KubeUnavailable(what, 0, str(error) or type(error).__name__) from None
 
@@ -145,15 +145,10 @@ class ApiServer(KubeClient):
                 response = await get()
             async with response:
                 if response.status != 200:
-                    raise _refusal(what, response.status, _message(await response.text()))
+                    raise error_of(what, response.status, await response.text())
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise KubeUnavailable(what, 0, str(error) or type(error).__name__) from None
-
-    def _live_session(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            raise RuntimeError("ApiServer is used outside its context manager")
-        return self._session
 
 
 async def _lines(response: aiohttp.ClientResponse, what: str) -> AsyncIterator[bytes]:
@@ -165,15 +160,3 @@ async def _lines(response: aiohttp.ClientResponse, what: str) -> AsyncIterator[b
             yield line
         if len(kept) > _LINE_BYTES:
             raise KubeUnavailable(what, 0, "an object is larger than any there is")
-
-
-def _refusal(what: str, status: int, message: str) -> KubeError:
-    kinds: Mapping[int, type[KubeError]] = {403: KubeForbidden, 404: KubeNotFound}
-    return (KubeUnavailable if status >= 500 or status == 429 else kinds.get(status, KubeError))(what, status, message)
-
-
-def _message(text: str) -> str:
-    try:
-        return str(json.loads(text).get("message", text[:300]))
-    except (ValueError, AttributeError):
-        return text[:300]

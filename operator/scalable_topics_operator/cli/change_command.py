@@ -10,13 +10,14 @@ from typing import Any
 from rich.console import Console
 
 from scalable_topics.layout import LAST_HASH
-from scalable_topics_operator.cli.faults import BadUsage, Refused, Unreachable
+from scalable_topics_operator.cli.faults import BadUsage
 from scalable_topics_operator.cli.kubernetes import api_server, find_object
-from scalable_topics_operator.cli.operations import FAILED, SUCCEEDED, Ended, Wanted, run_operation
+from scalable_topics_operator.cli.operations import Ended, Wanted, raise_for, run_operation
 from scalable_topics_operator.cli.options import Output
 from scalable_topics_operator.cli.printing import for_machines, people
 from scalable_topics_operator.cli.progress import steps
-from scalable_topics_operator.cli.tables import cells, line, plain, table
+from scalable_topics_operator.cli.tables import cells, line, table
+from scalable_topics_operator.cluster.segment_operations import SUCCEEDED
 
 _HASH = re.compile(r"(?:0x)?([0-9a-fA-F]{4})")
 
@@ -57,7 +58,7 @@ async def change(options: ChangeOptions, kind: str, block: Mapping[str, Any]) ->
         for_machines(options.output, ended_json(wanted, ended))
     elif ended.phase == SUCCEEDED:
         show_ended(people(), wanted, ended)
-    raise_for(wanted, ended)
+    raise_for([ended], f"{wanted}: ")
 
 
 def hash_of(text: str) -> int:
@@ -72,7 +73,7 @@ def ended_json(wanted: Wanted, ended: Ended) -> Mapping[str, Any]:
     """What became of an operation, for machines."""
     return {
         "scalableTopic": str(wanted),
-        "operation": f"{wanted.namespace}/{ended.operation}" if ended.operation else None,
+        "operation": ended.place(wanted.namespace),
         "dryRun": wanted.dry_run,
         "phase": ended.phase,
         "reason": ended.reason,
@@ -97,10 +98,3 @@ def show_ended(console: Console, wanted: Wanted, ended: Ended) -> None:
         line(console, "cursors on each", ", ".join(subscriptions))
     for note in ended.plan.get("notes") or ():
         line(console, "note", note)
-
-
-def raise_for(wanted: Wanted, ended: Ended) -> None:
-    """Make the exit code tell scripts that it failed, or goes on."""
-    if ended.phase != SUCCEEDED:
-        kind = Refused if ended.phase == FAILED else Unreachable
-        raise kind(f"{wanted}: {ended.reason or ended.phase}: {plain(ended.message)}")

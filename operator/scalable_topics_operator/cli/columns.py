@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from scalable_topics_operator.api.common import Column
-from scalable_topics_operator.cli.topic_view import age, condition, seconds_since
+from scalable_topics_operator.cli.topic_view import age, seconds_since
 from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.controllers.conditions import find_condition
 
 _CONDITION = re.compile(r"""\.status\.conditions\[\?\(@\.type=="(\w+)"\)\]\.(\w+)""")
 
@@ -28,7 +29,7 @@ def value(body: Body, column: Column, now: datetime) -> str | None:
         now: for ages.
     """
     if found := _CONDITION.fullmatch(column.path):
-        return _text(condition(body, found[1]).get(found[2]))
+        return _text(find_condition(body.get("status") or {}, found[1]).get(found[2]))
     at: Any = body
     for part in column.path.strip(".").split("."):
         at = at.get(part) if isinstance(at, Mapping) else None

@@ -40,7 +40,8 @@ def complete_subscription(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def _offered(look: Callable[[KubeClient], Coroutine[Any, Any, list[str]]], beginning: str) -> list[str]:
     async def ask() -> list[str]:
-        async with asyncio.timeout(_TIMEOUT_SECONDS), api_server() as kube:
+        # Credentials are waited for outside of the event loop, which the timeout does not reach.
+        async with asyncio.timeout(_TIMEOUT_SECONDS), api_server(_TIMEOUT_SECONDS) as kube:
             return await look(kube)
 
     try:

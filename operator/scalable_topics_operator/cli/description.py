@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 from scalable_topics_operator.cli.faults import Refused
 from scalable_topics_operator.cli.segment_facts import TopicFacts
@@ -90,9 +91,7 @@ def _show_conditions(console: Console, view: TopicView, now: datetime) -> None:
     for one in view.status.get("conditions") or ():
         since = age(seconds_since(one.get("lastTransitionTime"), now))
         shown.add_row(*cells(one.get("type"), one.get("status"), since, one.get("reason"), one.get("message")))
-    if shown.row_count:
-        console.print()
-        console.print(shown)
+    _print_rows(console, shown)
 
 
 def _show_operation(console: Console, operation: Mapping[str, Any] | None, now: datetime) -> None:
@@ -128,9 +127,7 @@ def _show_subscriptions(console: Console, view: TopicView, ordered: Sequence[Bod
                 ids(one.get("outOfScope") or ()),
             )
         )
-    if shown.row_count:
-        console.print()
-        console.print(shown)
+    _print_rows(console, shown)
 
 
 def _show_actions(console: Console, actions: Sequence[Mapping[str, Any]], now: datetime, most: int | None) -> None:
@@ -149,9 +146,7 @@ def _show_actions(console: Console, actions: Sequence[Mapping[str, Any]], now: d
                 why,
             )
         )
-    if shown.row_count:
-        console.print()
-        console.print(shown)
+    _print_rows(console, shown)
 
 
 def _show_requests(console: Console, operations: Sequence[Body], now: datetime, most: int | None) -> None:
@@ -168,9 +163,7 @@ def _show_requests(console: Console, operations: Sequence[Body], now: datetime, 
                 status.get("message"),
             )
         )
-    if shown.row_count:
-        console.print()
-        console.print(shown)
+    _print_rows(console, shown)
 
 
 def _show_events(console: Console, events: Sequence[Body], now: datetime, most: int | None) -> None:
@@ -178,6 +171,11 @@ def _show_events(console: Console, events: Sequence[Body], now: datetime, most: 
     for one in list(reversed(events))[:most]:
         at = one.get("lastTimestamp") or one.get("eventTime") or one["metadata"].get("creationTimestamp")
         shown.add_row(*cells(one.get("reason"), one.get("type"), age(seconds_since(at, now)), one.get("message")))
+    _print_rows(console, shown)
+
+
+def _print_rows(console: Console, shown: Table) -> None:
+    """A table that has rows, after an empty line."""
     if shown.row_count:
         console.print()
         console.print(shown)

@@ -65,6 +65,7 @@ class Patient:
         pods: in it, of the operator.
         objects: of our kinds, by plural; without the kinds that were not shown.
         found: what was found.
+        installation: the operator's record of itself; None if it was not found.
     """
 
     namespace: str = ""
@@ -72,6 +73,7 @@ class Patient:
     pods: list[Body] = field(default_factory=list)
     objects: dict[str, list[Body]] = field(default_factory=dict)
     found: list[Finding] = field(default_factory=list)
+    installation: Body | None = None
 
 
 async def doctor(namespace: str | None, output: Output, access: GatewayOptions) -> None:
@@ -138,7 +140,7 @@ async def _listed(kube: ApiServer, patient: Patient, kind: Resource, namespace: 
     try:
         return await kube.list_all(kind, namespace)
     except KubeNotFound:
-        patient.found.append(findings.judge_kinds([kind.plural], []))
+        patient.found.append(findings.missing_kind(kind.plural))
     except KubeForbidden as error:
         patient.found.append(findings.warn(kind.plural, f"not shown to you: {error.message}", "get list on them"))
     return None
@@ -190,7 +192,7 @@ async def _look_at_operator(kube: ApiServer, patient: Patient, access: GatewayOp
         except KubeError as error:
             patient.found.append(findings.warn("operator", str(error), f"get configmaps in namespace {namespace}"))
             continue
-        patient.namespace = namespace
+        patient.namespace, patient.installation = namespace, record
         shards = (record.get("data") or {}).get("shards", "")
         await _look_at_leases(kube, patient, int(shards) if shards.isdecimal() else None)
         return

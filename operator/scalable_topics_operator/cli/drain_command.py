@@ -10,11 +10,10 @@ from typing import Any
 from rich.console import Console
 
 from scalable_topics.layout import SegmentLayout
-from scalable_topics_operator.cli.change_command import raise_for
 from scalable_topics_operator.cli.faults import Refused
 from scalable_topics_operator.cli.gateway_access import GatewayOptions
 from scalable_topics_operator.cli.kubernetes import api_server, find_object, list_of, ref_of
-from scalable_topics_operator.cli.operations import FAILED, Wanted, run_operation
+from scalable_topics_operator.cli.operations import Wanted, raise_for, run_operation
 from scalable_topics_operator.cli.options import Output
 from scalable_topics_operator.cli.printing import as_allowed, for_machines, people, tell
 from scalable_topics_operator.cli.segment_facts import TopicFacts, facts_source
@@ -22,6 +21,7 @@ from scalable_topics_operator.cli.tables import cells, line, table
 from scalable_topics_operator.cli.topic_view import TopicView, age, ids
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.resources import SUBSCRIPTIONS
+from scalable_topics_operator.cluster.segment_operations import FAILED
 
 MAY_GO = "nothing: it goes at the next prune"
 # As the operator's plan of a prune says it.
@@ -57,7 +57,7 @@ async def drain(
         ended = await run_operation(kube, wanted, timeout_seconds=timeout_seconds, tell=tell)
         # Where brokers own the layout they prune it themselves, and what is known of it is shown.
         if ended.phase != FAILED:
-            raise_for(wanted, ended)
+            raise_for([ended], f"{wanted}: ")
         ordered = await as_allowed(list_of(kube, SUBSCRIPTIONS, view.body))
     async with facts_source(access) as source:
         facts = await source.look(ref_of(view.body), found)

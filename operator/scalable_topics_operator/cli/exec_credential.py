@@ -10,10 +10,11 @@ from typing import Any
 
 from scalable_topics_operator.cli.kubeconfig_entries import Cluster, Program
 
+PROGRAM_SECONDS = 120.0
+"""How long a program is waited for: some open a browser and wait for somebody to log in."""
+
 _GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
-# Some open a browser and wait for somebody to log in.
-_TIMEOUT_SECONDS = 120.0
 _CLUSTER_FIELDS = {"server", "insecure_skip_tls_verify", "certificate_authority_data"}
 
 
@@ -39,12 +40,13 @@ class Issued:
         return "Issued()"
 
 
-def issue(program: Program, cluster: Cluster) -> Issued:
+def issue(program: Program, cluster: Cluster, timeout_seconds: float = PROGRAM_SECONDS) -> Issued:
     """Run the program of a kubeconfig's user and take what it prints. Raises ExecCredentialError.
 
     Args:
         program: the user's `exec`.
         cluster: the cluster it is for.
+        timeout_seconds: how long it is waited for.
     """
     command, version = program.command or "", program.api_version
     if version not in _VERSIONS:
@@ -56,12 +58,10 @@ def issue(program: Program, cluster: Cluster) -> Issued:
             stdout=subprocess.PIPE,
             check=False,
             env={**os.environ, **_environment(program), "KUBERNETES_EXEC_INFO": _info(program, cluster)},
-            timeout=_TIMEOUT_SECONDS,
+            timeout=timeout_seconds,
         )
     except subprocess.TimeoutExpired:
-        raise ExecCredentialError(
-            f"{command} of the kubeconfig gave no credentials in {_TIMEOUT_SECONDS:g} s"
-        ) from None
+        raise ExecCredentialError(f"{command} of the kubeconfig gave no credentials in {timeout_seconds:g} s") from None
     except OSError as error:
         raise ExecCredentialError(f"{command!r} of the kubeconfig cannot be run: {error.strerror}{hint}") from None
     if done.returncode != 0:

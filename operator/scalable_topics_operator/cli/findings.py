@@ -9,9 +9,11 @@ from enum import StrEnum
 from typing import Any
 
 from scalable_topics.layout import MAX_RECORDS
-from scalable_topics_operator.cli.topic_view import TopicView, age, condition, seconds_since
+from scalable_topics_operator.cli.topic_view import TopicView, age, seconds_since
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.lease_record import REPLICA, SHARD, LeaseRecord
+from scalable_topics_operator.cluster.segment_operations import FINISHED
+from scalable_topics_operator.controllers.conditions import find_condition, holds
 
 LEAST_KUBERNETES = (1, 31)
 _LONG_SECONDS = 600.0
@@ -75,14 +77,9 @@ def judge_server(version: str) -> Finding:
     return ok("API server", f"Kubernetes {version}")
 
 
-def judge_kinds(wanted: Iterable[str], served: Iterable[str]) -> Finding:
-    """Whether the API server has our kinds, by their plurals."""
-    missing = sorted(set(wanted) - set(served))
-    if missing:
-        return fail(
-            "kinds", f"not installed: {', '.join(missing)}", "kubectl apply --server-side -f crds/, or helm upgrade"
-        )
-    return ok("kinds", "all are installed")
+def missing_kind(plural: str) -> Finding:
+    """A kind of ours, by its plural, that the API server does not have."""
+    return fail("kinds", f"not installed: {plural}", "kubectl apply --server-side -f crds/, or helm upgrade")
 
 
 def judge_versions(operator: str, own: str) -> Finding:
@@ -106,7 +103,7 @@ def judge_leases(bodies: Iterable[Body], shards: int | None, now: datetime, rene
     fresh: dict[str, list[LeaseRecord]] = {SHARD: [], REPLICA: []}
     for body in bodies:
         record = LeaseRecord.parse(body)
-        if record is not None and record.holder and (is_fresh(body, now) or record.name in renewed):
+        if record is not None and record.holder and (_is_fresh(body, record, now) or record.name in renewed):
             fresh[record.part].append(record)
     if shards is None:
         return [fail("leaders", "the operator has never run here", "install it: docs/installing.md")]
@@ -124,12 +121,11 @@ def judge_leases(bodies: Iterable[Body], shards: int | None, now: datetime, rene
     return found
 
 
-def is_fresh(body: Body, now: datetime) -> bool:
+def _is_fresh(body: Body, record: LeaseRecord, now: datetime) -> bool:
     """Whether a Lease counts still, if this machine's clock is right."""
-    spec = body.get("spec") or {}
-    since = seconds_since(spec.get("renewTime"), now)
+    since = seconds_since((body.get("spec") or {}).get("renewTime"), now)
     # One of the future was renewed by another clock, by which it may have ended long ago.
-    return since is not None and -_CLOCK_SECONDS <= since <= float(spec.get("leaseDurationSeconds") or 0)
+    return since is not None and -_CLOCK_SECONDS <= since <= record.duration_seconds
 
 
 def unsure_leases(bodies: Iterable[Body], now: datetime) -> dict[str, LeaseRecord]:
@@ -139,7 +135,11 @@ def unsure_leases(bodies: Iterable[Body], now: datetime) -> dict[str, LeaseRecor
         bodies: Leases of the operator's namespace.
         now: by this machine's clock.
     """
-    return {record.name: record for body in bodies if (record := LeaseRecord.parse(body)) and not is_fresh(body, now)}
+    return {
+        record.name: record
+        for body in bodies
+        if (record := LeaseRecord.parse(body)) and not _is_fresh(body, record, now)
+    }
 
 
 def judge_pods(pods: Iterable[Body]) -> list[Finding]:
@@ -149,13 +149,12 @@ def judge_pods(pods: Iterable[Body]) -> list[Finding]:
     for pod in pods:
         count += 1
         name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-        restarts = sum(one.get("restartCount", 0) for one in (pod.get("status") or {}).get("containerStatuses") or ())
+        status = pod.get("status") or {}
+        restarts = sum(one.get("restartCount", 0) for one in status.get("containerStatuses") or ())
         look = f"kubectl describe pod {pod['metadata']['name']} -n {pod['metadata']['namespace']}"
-        if condition(pod, "Ready").get("status") != "True":
-            phase = (pod.get("status") or {}).get("phase")
-            found.append(
-                warn(f"pod {name}", f"not ready, {phase}: {condition(pod, 'Ready').get('message') or '-'}", look)
-            )
+        if not holds(status, "Ready"):
+            why = find_condition(status, "Ready").get("message") or "-"
+            found.append(warn(f"pod {name}", f"not ready, {status.get('phase')}: {why}", look))
         elif restarts >= _MANY_RESTARTS:
             found.append(warn(f"pod {name}", f"restarted {restarts} times", f"{look}; kubectl logs --previous"))
     return found or ([ok("pods", f"{count} are ready")] if count else [])
@@ -165,18 +164,20 @@ def judge_connections(bodies: Sequence[Body]) -> list[Finding]:
     """Whether the Pulsar clusters are reached."""
     found: list[Finding] = []
     for body in bodies:
-        name = _name(body)
-        ready, status = condition(body, "Ready"), body.get("status") or {}
+        name, status = _name(body), body.get("status") or {}
         look = f"kubectl describe stconn {body['metadata']['name']} -n {body['metadata']['namespace']}"
-        if ready.get("status") != "True":
-            found.append(fail(f"connection {name}", _said(ready) or "not looked at yet", look))
+        if not holds(status, "Ready"):
+            found.append(
+                fail(f"connection {name}", _said(find_condition(status, "Ready")) or "not looked at yet", look)
+            )
         missing = (status.get("rights") or {}).get("missing") or ()
         if missing:
             found.append(
                 warn(f"connection {name}", f"lacks rights: {', '.join(missing)}", "docs/connections.md has them")
             )
-        if condition(body, "LoadFresh").get("status") == "False":
-            found.append(warn(f"connection {name}", f"load: {_said(condition(body, 'LoadFresh'))}", look))
+        load = find_condition(status, "LoadFresh")
+        if load.get("status") == "False":
+            found.append(warn(f"connection {name}", f"load: {_said(load)}", look))
         orphans = status.get("orphans") or ()
         if orphans:
             names = ", ".join(str(one.get("topic")) for one in orphans[:3])
@@ -205,9 +206,9 @@ def judge_topics(bodies: Sequence[Body], now: datetime) -> list[Finding]:
 def judge_subscriptions(bodies: Iterable[Body]) -> list[Finding]:
     """Ordered subscriptions that cannot go on."""
     return [
-        fail(f"subscription {_name(body)}", _said(condition(body, "Stalled")), f"stopics subscriptions {topic}")
+        fail(f"subscription {_name(body)}", _said(find_condition(status, "Stalled")), f"stopics subscriptions {topic}")
         for body in bodies
-        if condition(body, "Stalled").get("status") == "True" and (topic := body["spec"].get("scalableTopic"))
+        if holds(status := body.get("status") or {}, "Stalled") and (topic := body["spec"].get("scalableTopic"))
     ]
 
 
@@ -217,7 +218,7 @@ def judge_operations(bodies: Iterable[Body], now: datetime) -> list[Finding]:
     for body in bodies:
         status, metadata = body.get("status") or {}, body["metadata"]
         since = seconds_since(metadata.get("creationTimestamp"), now)
-        if status.get("phase") not in ("Succeeded", "Failed") and since is not None and since > _LONG_SECONDS:
+        if status.get("phase") not in FINISHED and since is not None and since > _LONG_SECONDS:
             stands = (
                 ": ".join(str(status[one]) for one in ("phase", "step", "message") if status.get(one)) or "not begun"
             )
@@ -251,15 +252,15 @@ def judge_load_ages(ages_seconds: Mapping[str, float | None], interval_seconds: 
 def _judge_topic(view: TopicView, now: datetime) -> list[Finding]:
     about, look = f"topic {view.namespace}/{view.name}", f"stopics describe {view.name} -n {view.namespace}"
     found: list[Finding] = []
-    ready, reconciling = view.condition("Ready"), view.condition("Reconciling")
-    if view.condition("Stalled").get("status") == "True":
+    ready = view.condition("Ready")
+    if holds(view.status, "Stalled"):
         found.append(
             fail(about, _said(view.condition("Stalled")), f"{look}; docs/topics.md has what to do about each reason")
         )
-    elif ready.get("status") != "True":
+    elif not holds(view.status, "Ready"):
         # What is on its way gets its time.
         since = seconds_since(ready.get("lastTransitionTime") or view.body["metadata"].get("creationTimestamp"), now)
-        if reconciling.get("status") != "True" or since is None or since > _LONG_SECONDS:
+        if not holds(view.status, "Reconciling") or since is None or since > _LONG_SECONDS:
             found.append(fail(about, _said(ready) or "nobody has looked at it yet", look))
     if view.condition("LoadFresh").get("status") == "False":
         told = _said(view.condition("LoadFresh"))

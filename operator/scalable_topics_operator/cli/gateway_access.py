@@ -58,13 +58,15 @@ async def gateway(options: GatewayOptions) -> AsyncIterator[Gateway]:
     """The gateway, ready to be asked. Raises CliError."""
     given = given_token(options.token_file)
     if options.url is not None and given is not None:
-        yield Gateway(options.url, given)
+        async with Gateway(options.url, given) as asked:
+            yield asked
         return
     if options.url is not None and options.service_account is None:
         raise BadUsage(_no_token())
     async with api_server() as kube, AsyncExitStack() as stack:
         if options.url is not None:
-            yield Gateway(options.url, await token_of(kube, options.service_account or ""))
+            token = await token_of(kube, options.service_account or "")
+            yield await stack.enter_async_context(Gateway(options.url, token))
         else:
             place, namespace = await find_gateway(kube, options)
             token = given or await _requested(kube, options, place, namespace)
@@ -97,16 +99,20 @@ async def reached(kube: ApiServer, namespace: str, place: Place, token: str) -> 
     """A replica's gateway, through the API server if it is in a pod."""
     scheme = "https" if place.is_tls else "http"
     if not place.pod:
-        yield Gateway(f"{scheme}://{place.host}:{place.port}", token)
+        async with Gateway(f"{scheme}://{place.host}:{place.port}", token) as asked:
+            yield asked
         return
-    async with forwarded(kube, namespace, place.pod, place.port) as forwarding:
-        yield Gateway(
+    async with (
+        forwarded(kube, namespace, place.pod, place.port) as forwarding,
+        Gateway(
             f"{scheme}://127.0.0.1:{forwarding.port}",
             token,
             f"the gateway of pod {namespace}/{place.pod}",
             _unchecked() if place.is_tls else None,
             lambda: forwarding.error,
-        )
+        ) as asked,
+    ):
+        yield asked
 
 
 async def _requested(kube: ApiServer, options: GatewayOptions, place: Place, namespace: str) -> str:

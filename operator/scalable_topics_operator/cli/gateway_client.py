@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
 import aiohttp
@@ -20,7 +21,9 @@ _UNAUTHORIZED = 401
 
 
 class Gateway:
-    """A gateway, and who asks it.
+    """A gateway, and who asks it. Use as an async context manager, whose end ends what is being asked.
+
+    Connections are kept for the next question: where the API server leads to a pod each takes a WebSocket of its own.
 
     Args:
         base: its URL.
@@ -43,6 +46,21 @@ class Gateway:
         self._name = name or f"the gateway at {self._origin}"
         self._ssl = ssl_context
         self._broken = broken
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS),
+            # Who asks much bounds it; a question that waits for a connection would have less time for its answer.
+            connector=aiohttp.TCPConnector(limit=0),
+            # Who asks is in the token alone.
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
 
     async def ask(self, ref: TopicRef, what: str) -> dict[str, Any]:
         """Ask for one thing about a topic; answers the JSON object. Raises CliError.
@@ -87,12 +105,21 @@ class Gateway:
         raise Unreachable(f"{ref.topic}: {self._name} answers {status} {reason}")
 
     async def _get(self, url: URL, headers: dict[str, str]) -> tuple[int, str]:
+        if self._session is None:
+            raise RuntimeError("Gateway is used outside its context manager")
+        if self._session.closed:
+            raise Unreachable(f"{self._name} is not asked any more")
         try:
-            async with (
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS)) as session,
-                session.get(url, headers=headers, allow_redirects=False, ssl=self._ssl or True) as response,
-            ):
+            async with self._session.get(
+                url, headers=headers, allow_redirects=False, ssl=self._ssl or True
+            ) as response:
                 return response.status, await response.text()
+        except asyncio.CancelledError:
+            # Closing a session cancels what waits for a connection of it, and not whoever asked.
+            task = asyncio.current_task()
+            if not self._session.closed or task is None or task.cancelling():
+                raise
+            raise Unreachable(f"{self._name} is not asked any more") from None
         except TimeoutError:
             raise Unreachable(f"{self._name} did not answer in {_TIMEOUT_SECONDS:g} s") from None
         except (aiohttp.ClientConnectorError, aiohttp.ClientSSLError) as error:

@@ -18,7 +18,6 @@ class Place:
     """A replica's gateway.
 
     Args:
-        identity: of the replica.
         host: at which the other replicas reach it.
         port: likewise.
         pod: name of the pod that has this address; empty if none has.
@@ -26,7 +25,6 @@ class Place:
         is_tls: whether it serves HTTPS.
     """
 
-    identity: str
     host: str
     port: int
     pod: str = ""
@@ -61,14 +59,13 @@ def _place(record: LeaseRecord, pods: Sequence[Body]) -> Place:
         if status.get("podIP") == host.strip("[]") and status.get("phase") == "Running":
             spec = pod["spec"]
             return Place(
-                record.holder,
                 host,
                 int(port),
                 pod["metadata"]["name"],
                 str(spec.get("serviceAccountName") or ""),
                 any(_serves_tls(container) for container in spec.get("containers") or ()),
             )
-    return Place(record.holder, host, int(port))
+    return Place(host, int(port))
 
 
 def _serves_tls(container: Body) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from scalable_topics_operator.api.scalable_topic import ScalableTopic
@@ -86,26 +85,19 @@ async def get(options: GetOptions) -> None:
         return for_machines(options.output, {"apiVersion": "v1", "kind": "List", "items": bodies})
     if not bodies:
         return tell(f"no ScalableTopics in {where or 'any namespace'}")
-    return show_topics(
-        people(), bodies, wide=options.output is Output.WIDE, with_namespace=options.all_namespaces, now=_now()
-    )
+    wide = options.output is Output.WIDE
+    return people().print(topics_table(bodies, wide=wide, with_namespace=options.all_namespaces, now=_now()))
 
 
-def show_topics(console: Console, bodies: Sequence[Body], *, wide: bool, with_namespace: bool, now: datetime) -> None:
+def topics_table(bodies: Sequence[Body], *, wide: bool, with_namespace: bool, now: datetime) -> Table:
     """Topics as a table.
 
     Args:
-        console: where to.
         bodies: the objects.
         wide: with all columns.
         with_namespace: with a column for that.
         now: for ages.
     """
-    console.print(topics_table(bodies, wide=wide, with_namespace=with_namespace, now=now))
-
-
-def topics_table(bodies: Sequence[Body], *, wide: bool, with_namespace: bool, now: datetime) -> Table:
-    """The table that `show_topics` prints."""
     columns = shown(ScalableTopic.definition.columns, wide=wide)
     made = table(*(["namespace"] if with_namespace else []), "name", *(column.name.lower() for column in columns))
     for body in bodies:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import kopf
 import yaml
 
-from scalable_topics_operator.cli.exec_credential import ExecCredentialError, Issued, issue
+from scalable_topics_operator.cli.exec_credential import PROGRAM_SECONDS, ExecCredentialError, Issued, issue
 from scalable_topics_operator.cli.kubeconfig_entries import Cluster, Context, Entry, User
 from scalable_topics_operator.cluster.caller import Caller, Headers, impersonation_headers
 from scalable_topics_operator.cluster.kube_login import KubeEndpoint, NoKubernetes, endpoint_of
@@ -46,11 +46,12 @@ class Chosen:
     namespace: str
 
 
-def log_in(context: str | None = None) -> KubeEndpoint:
+def log_in(context: str | None = None, timeout_seconds: float = PROGRAM_SECONDS) -> KubeEndpoint:
     """The API server of a kubeconfig, or in a pod that has none, of its service account.
 
     Args:
         context: which one of the kubeconfig; its current one if None.
+        timeout_seconds: how long a program that gives credentials is waited for.
 
     Raises NoKubernetes for what is missing or cannot be read.
     """
@@ -62,7 +63,7 @@ def log_in(context: str | None = None) -> KubeEndpoint:
         return endpoint_of(found)
     try:
         chosen = choose([(file, _read(file)) for file in files], context)
-        return replace(endpoint_of(_connection(chosen)), impersonation=_impersonation(chosen.user))
+        return replace(endpoint_of(_connection(chosen, timeout_seconds)), impersonation=_impersonation(chosen.user))
     except ExecCredentialError as error:
         raise NoKubernetes(str(error)) from None
     except (OSError, ValueError, yaml.YAMLError) as error:
@@ -113,14 +114,14 @@ def _absolute(found: Any, folder: Path) -> Any:
     return {**found, **{key: str(folder / value) for key, value in given.items()}}
 
 
-def _connection(chosen: Chosen) -> kopf.ConnectionInfo:
+def _connection(chosen: Chosen, timeout_seconds: float) -> kopf.ConnectionInfo:
     cluster, user = chosen.cluster, chosen.user
     issued = Issued()
     token = user.token
     if user.token_file:
         token = Path(user.token_file).read_text().strip()
     elif not token and user.exec:
-        issued = issue(user.exec, cluster)
+        issued = issue(user.exec, cluster, timeout_seconds)
         token = issued.token
     if token and not token.isprintable():
         raise NoKubernetes("the token of the kubeconfig's user holds characters that no header may have")

@@ -6,15 +6,15 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 
 from scalable_topics.layout import LayoutError, TopicName
 from scalable_topics_operator.cli.api_server import ApiServer
+from scalable_topics_operator.cli.exec_credential import PROGRAM_SECONDS
 from scalable_topics_operator.cli.faults import BadUsage, Refused, Unreachable
 from scalable_topics_operator.cli.kubeconfig import log_in
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeUnavailable
-from scalable_topics_operator.cluster.kube_login import NoKubernetes
+from scalable_topics_operator.cluster.kube_login import KubeEndpoint, NoKubernetes
 from scalable_topics_operator.cluster.object_key import connection_text
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.cluster.reviews import request_token
@@ -22,6 +22,8 @@ from scalable_topics_operator.cluster.reviews import request_token
 CHOSEN_CONTEXT: ContextVar[str | None] = ContextVar("chosen_context", default=None)
 """The context of the kubeconfig that `--context` names; None for its current one."""
 
+# Of one command, by context; asyncio.run gives each a context of its own. None before the first login.
+_LOGINS: ContextVar[dict[str | None, KubeEndpoint] | None] = ContextVar("logins", default=None)
 _TIMEOUT_SECONDS = 10.0
 _TRIES = 2
 # The API server gives none for a shorter time.
@@ -110,11 +112,24 @@ async def token_of(kube: KubeClient, service_account: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def api_server() -> AsyncIterator[ApiServer]:
-    """The API server of the kubeconfig; what it refuses within raises CliError."""
-    login = partial(log_in, CHOSEN_CONTEXT.get())
+async def api_server(login_seconds: float = PROGRAM_SECONDS) -> AsyncIterator[ApiServer]:
+    """The API server of the kubeconfig; what it refuses within raises CliError.
+
+    A command logs in once, and again when the API server does not know the login any more: it may be a program's.
+
+    Args:
+        login_seconds: how long a program of the kubeconfig that gives credentials is waited for.
+    """
+    logins, context = _logins(), CHOSEN_CONTEXT.get()
+
+    def login() -> KubeEndpoint:
+        logins[context] = log_in(context, login_seconds)
+        return logins[context]
+
     try:
-        async with ApiServer(manager="stopics", timeout_seconds=_TIMEOUT_SECONDS, tries=_TRIES, login=login) as kube:
+        async with ApiServer(
+            logins.get(context), manager="stopics", timeout_seconds=_TIMEOUT_SECONDS, tries=_TRIES, login=login
+        ) as kube:
             yield kube
     except NoKubernetes as error:
         raise BadUsage(str(error)) from None
@@ -122,6 +137,18 @@ async def api_server() -> AsyncIterator[ApiServer]:
         raise Unreachable(f"the Kubernetes API server: {error}") from None
     except KubeError as error:
         raise Refused(f"the Kubernetes API server: {error}") from None
+
+
+def forget_logins() -> None:
+    """Have the next use of an API server log in afresh."""
+    _logins().clear()
+
+
+def _logins() -> dict[str | None, KubeEndpoint]:
+    if (found := _LOGINS.get()) is None:
+        found = {}
+        _LOGINS.set(found)
+    return found
 
 
 def _declares(body: Body, wanted: TopicName) -> bool:

@@ -10,16 +10,16 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from scalable_topics_operator.cli.faults import BadUsage, CliError, Refused, Unreachable
+from scalable_topics_operator.cli.faults import BadUsage, Refused
 from scalable_topics_operator.cli.kubernetes import api_server
 from scalable_topics_operator.cli.migration_tables import ended_row, planned_row, show_many, show_report, show_result
 from scalable_topics_operator.cli.migrations import DeclaredTopic, find_declared, list_declared, run_migration
-from scalable_topics_operator.cli.operations import FAILED, SUCCEEDED, Ended
+from scalable_topics_operator.cli.operations import Ended, raise_for
 from scalable_topics_operator.cli.options import Output
 from scalable_topics_operator.cli.printing import for_machines, people, tell
 from scalable_topics_operator.cli.progress import Steps, steps
-from scalable_topics_operator.cli.tables import plain
 from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.segment_operations import SUCCEEDED
 
 _LOOKS_AT_A_TIME = 5
 
@@ -91,7 +91,7 @@ async def _migrate_one(kube: KubeClient, options: MigrateOptions, name: str, con
         show_report(console, topic, ended)
     elif ended.phase == SUCCEEDED:
         show_result(console, topic, ended)
-    _raise_for([ended], f"{topic}: ")
+    raise_for([ended], f"{topic}: ")
 
 
 async def _migrate_many(kube: KubeClient, options: MigrateOptions, console: Console) -> None:
@@ -107,7 +107,7 @@ async def _migrate_many(kube: KubeClient, options: MigrateOptions, console: Cons
             for_machines(options.output, {"topics": planned})
         else:
             show_many(console, planned, "verdict")
-        return _raise_for(list(looks.values()), "")
+        return raise_for(list(looks.values()), "")
     if not waiting:
         if not options.output.is_for_people:
             for_machines(options.output, {"topics": planned})
@@ -124,7 +124,7 @@ async def _migrate_many(kube: KubeClient, options: MigrateOptions, console: Cons
     else:
         show_many(console, rows, "result")
     left = len(waiting) - len(ended)
-    _raise_for(list(ended.values()), f"{left} topics were not begun; " if left else "")
+    raise_for(list(ended.values()), f"{left} topics were not begun; " if left else "")
     return None
 
 
@@ -166,22 +166,11 @@ async def _run(kube: KubeClient, options: MigrateOptions, topic: DeclaredTopic, 
     return ended
 
 
-def _raise_for(ended: Sequence[Ended], beginning: str) -> None:
-    """Make the exit code tell scripts that something is in the way, or has not ended."""
-    in_the_way = [one for one in ended if one.obstacles]
-    if not in_the_way:
-        return
-    first = in_the_way[0].obstacles[0]
-    others = f" (and {len(in_the_way) - 1} more)" if len(in_the_way) > 1 else ""
-    kind: type[CliError] = Refused if any(one.phase in (SUCCEEDED, FAILED) for one in in_the_way) else Unreachable
-    raise kind(f"{beginning}{first['reason']}: {plain(first['message'])}{others}")
-
-
 def _one_as_json(topic: DeclaredTopic, ended: Ended) -> Mapping[str, Any]:
     return {
         "scalableTopic": str(topic),
         "topic": topic.topic,
-        "operation": f"{topic.namespace}/{ended.operation}" if ended.operation else None,
+        "operation": ended.place(topic.namespace),
         "phase": ended.phase,
         "reason": ended.reason,
         "message": ended.message,

@@ -8,8 +8,9 @@ from typing import Any
 from rich.console import Console
 
 from scalable_topics_operator.cli.migrations import DeclaredTopic
-from scalable_topics_operator.cli.operations import SUCCEEDED, Ended
+from scalable_topics_operator.cli.operations import Ended
 from scalable_topics_operator.cli.tables import cells, line, table
+from scalable_topics_operator.cluster.segment_operations import SUCCEEDED
 
 IS_SCALABLE, NOT_BEGUN, MIGRATED, MAY_BE = "scalable already", "not begun", "migrated", "may be migrated"
 
@@ -117,7 +118,7 @@ def ended_row(topic: DeclaredTopic, ended: Ended | None) -> dict[str, Any]:
     row: dict[str, Any] = {"scalableTopic": str(topic), "topic": topic.topic}
     if ended is None:
         return {**row, "verdict": NOT_BEGUN}
-    operation = f"{topic.namespace}/{ended.operation}" if ended.operation else None
+    operation = ended.place(topic.namespace)
     if ended.phase == SUCCEEDED:
         return {**row, "verdict": MIGRATED, "operation": operation}
     return {**row, "verdict": ended.reason or ended.phase, "message": ended.message, "operation": operation}

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from scalable_topics_operator.cli.faults import CliError, Refused, Unreachable
+from scalable_topics_operator.cli.tables import plain
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeError, KubeNotFound, KubeUnavailable
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
+from scalable_topics_operator.cluster.segment_operations import FAILED, FINISHED, SUCCEEDED, operation_body
 
-SUCCEEDED, FAILED, RUNNING, UNKNOWN = "Succeeded", "Failed", "Running", "Unknown"
-_TOPIC_CHARS = 200
+RUNNING, UNKNOWN = "Running", "Unknown"
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 2.0
 # A replica that is there takes it up in a moment, even a busy one.
 _TAKEN_UP_SECONDS = 5.0
@@ -48,20 +49,14 @@ class Wanted:
 
     def body(self) -> Body:
         """The SegmentOperation, with a name of its own."""
-        name = f"{self.topic[:_TOPIC_CHARS].rstrip('-.')}-{self.kind.lower()}-{uuid.uuid4().hex[:8]}"
-        spec: dict[str, Any] = {
-            "scalableTopic": self.topic,
-            "type": self.kind,
-            f"{self.kind[0].lower()}{self.kind[1:]}": dict(self.block),
-        }
-        if self.dry_run:
-            spec |= {"dryRun": True, "ttlSecondsAfterFinished": _DRY_RUN_TTL_SECONDS}
-        return {
-            "apiVersion": SEGMENT_OPERATIONS.api_version,
-            "kind": SEGMENT_OPERATIONS.kind,
-            "metadata": {"namespace": self.namespace, "name": name},
-            "spec": spec,
-        }
+        return operation_body(
+            self.namespace,
+            self.topic,
+            self.kind,
+            self.block,
+            dry_run=True if self.dry_run else None,
+            ttl_seconds=_DRY_RUN_TTL_SECONDS if self.dry_run else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +91,10 @@ class Ended:
             return tuple(self.report.get("obstacles") or ())
         return ({"reason": self.reason or self.phase, "message": self.message},)
 
+    def place(self, namespace: str) -> str | None:
+        """The SegmentOperation with the namespace that it was made in; None if none could be made."""
+        return f"{namespace}/{self.operation}" if self.operation else None
+
 
 async def run_operation(kube: KubeClient, wanted: Wanted, *, timeout_seconds: float, tell: Tell) -> Ended:
     """Have an operation done, or only looked at, and wait for the end of it.
@@ -118,6 +117,22 @@ async def run_operation(kube: KubeClient, wanted: Wanted, *, timeout_seconds: fl
     if not wanted.dry_run:
         tell(f"{wanted}: SegmentOperation {name} is made")
     return await _until_ended(kube, wanted, name, time.monotonic() + timeout_seconds, tell)
+
+
+def raise_for(ended: Sequence[Ended], beginning: str) -> None:
+    """Make the exit code tell scripts that something is in the way, or has not ended. Raises CliError.
+
+    Args:
+        ended: what became of each operation.
+        beginning: of the message.
+    """
+    in_the_way = [one for one in ended if one.obstacles]
+    if not in_the_way:
+        return
+    first = in_the_way[0].obstacles[0]
+    others = f" (and {len(in_the_way) - 1} more)" if len(in_the_way) > 1 else ""
+    kind: type[CliError] = Refused if any(one.phase in FINISHED for one in in_the_way) else Unreachable
+    raise kind(f"{beginning}{first['reason']}: {plain(first['message'])}{others}")
 
 
 async def _make(kube: KubeClient, body: Body) -> None:
@@ -145,7 +160,7 @@ async def _until_ended(kube: KubeClient, wanted: Wanted, name: str, deadline: fl
         else:
             status = found.get("status") or {}
             phase = status.get("phase") or "Pending"
-            if phase in (SUCCEEDED, FAILED):
+            if phase in FINISHED:
                 reason, message = status.get("reason") or "", status.get("message") or ""
                 return Ended(phase, reason, message, name, status.get("plan") or {})
             stands = f"{wanted}: {phase}" + _after(status.get("step")) + _after(status.get("message"))

@@ -26,10 +26,9 @@ from scalable_topics_operator.cli.kubernetes import api_server, ref_of
 from scalable_topics_operator.cli.port_forward import forwarded
 from scalable_topics_operator.cli.progress import Steps, steps
 from scalable_topics_operator.cli.redaction import redacted
-from scalable_topics_operator.cluster.installation import CONFIG_MAP_NAME
 from scalable_topics_operator.cluster.kube_client import Body, Resource
 from scalable_topics_operator.cluster.kube_errors import KubeError
-from scalable_topics_operator.cluster.resources import CONFIG_MAPS, EVENTS, GROUP, TOPICS
+from scalable_topics_operator.cluster.resources import EVENTS, GROUP, TOPICS
 
 _DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 _METRICS_PORT = "metrics"
@@ -115,9 +114,8 @@ async def _add_operator(kube: ApiServer, bundle: Bundle, patient: Patient, log_l
         return bundle.failed("the operator", "not found")
     if patient.leases:
         _add_objects_of(bundle, "operator/leases.yaml", patient.leases)
-    installation = await _attempt(bundle, "installation", partial(kube.get, CONFIG_MAPS, where, CONFIG_MAP_NAME))
-    if installation:
-        _add_object(bundle, "operator/installation.yaml", installation)
+    if patient.installation:
+        _add_object(bundle, "operator/installation.yaml", patient.installation)
     deployments = await _attempt(bundle, "Deployments", partial(kube.list_all, _DEPLOYMENTS, where))
     if ours := [one for one in deployments or () if _is_part(one)]:
         _add_objects_of(bundle, "operator/deployments.yaml", ours)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from scalable_topics.layout import Segment, SegmentLayout, segment_descriptor
 from scalable_topics_operator.cli.faults import CliError, Unreachable, Unrecognised
 from scalable_topics_operator.cli.gateway_access import GatewayOptions, gateway, why
 from scalable_topics_operator.cli.gateway_client import Gateway
-from scalable_topics_operator.cli.kubernetes import TopicRef
+from scalable_topics_operator.cli.kubernetes import TopicRef, forget_logins
 
 RATES = ("msgRateIn", "byteRateIn", "msgRateOut", "byteRateOut")
 """As Pulsar's statistics name them."""
@@ -70,18 +70,13 @@ class TopicFacts:
         return self.segments.get(segment_id, SegmentFacts())
 
 
-@asynccontextmanager
-async def facts_source(options: GatewayOptions | None) -> AsyncIterator[FactsSource]:
+def facts_source(options: GatewayOptions | None) -> aclosing[FactsSource]:
     """Who can be asked for facts again and again; one that knows nothing where the gateway is not reached.
 
     Args:
         options: how it is reached; None if it is not to be asked.
     """
-    source = FactsSource(options)
-    try:
-        yield source
-    finally:
-        await source.close()
+    return aclosing(FactsSource(options))
 
 
 class FactsSource:
@@ -108,7 +103,7 @@ class FactsSource:
         newest_first = [*layout.active, *sorted(layout.sealed, key=lambda one: -one.segment_id)]
         return facts_of(stats, await self._backlogs(asked, ref, newest_first[:MOST_LOOKED_AT]), layout.segments)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Let go of the gateway."""
         async with self._turn:
             self._gateway = None
@@ -132,6 +127,8 @@ class FactsSource:
             if self._gateway is not None and self._gateway is useless:
                 self._gateway = None
                 await self._way.aclose()
+                # The user may have logged in as somebody else, or elsewhere, meanwhile.
+                forget_logins()
             if self._gateway is None:
                 self._gateway = await self._way.enter_async_context(gateway(options))
             return self._gateway

@@ -10,6 +10,7 @@ from typing import Any
 from scalable_topics.layout import RING_SIZE, LayoutError, Segment, SegmentLayout, from_record
 from scalable_topics_operator.cli.faults import Refused
 from scalable_topics_operator.cluster.kube_client import Body
+from scalable_topics_operator.controllers.conditions import find_condition
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _LAST_OF_A_UNIT = 999.5
@@ -47,7 +48,7 @@ class TopicView:
 
     def condition(self, kind: str) -> Mapping[str, Any]:
         """One of its conditions; empty if it has none of that kind."""
-        return condition(self.body, kind)
+        return find_condition(self.status, kind)
 
     def layout(self) -> SegmentLayout:
         """Its segments. Raises Refused if it has none, or none that can be read."""
@@ -60,15 +61,6 @@ class TopicView:
             return from_record(record)
         except LayoutError as error:
             raise Refused(f"the layout of ScalableTopic {self.namespace}/{self.name} cannot be read: {error}") from None
-
-
-def condition(body: Body, kind: str) -> Mapping[str, Any]:
-    """A condition of an object; empty if it has none of that kind."""
-    for entry in (body.get("status") or {}).get("conditions") or ():
-        if entry.get("type") == kind:
-            found: Mapping[str, Any] = entry
-            return found
-    return {}
 
 
 def subscription_kind(recorded: Mapping[str, Any], body: Body | None) -> str:

@@ -303,7 +303,7 @@ class KubeClient:
             raise KubeUnavailable(what, 0, str(error) or type(error).__name__) from error
         if status < 300:
             return json.loads(text) if text else {}
-        raise _error(what, status, text)
+        raise error_of(what, status, text)
 
     def _headers(self) -> CIMultiDict[str]:
         """Who asks, in each request; some of them stand more than once."""
@@ -321,9 +321,7 @@ class KubeClient:
         timeout_seconds: float,
     ) -> tuple[int, str]:
         """Send one request; answers its status and text. Raises ClientError, TimeoutError, OSError."""
-        if self._session is None:
-            raise RuntimeError("KubeClient is used outside its context manager")
-        async with self._session.request(
+        async with self._live_session().request(
             method,
             self._endpoint.server + path,
             params=params,
@@ -336,10 +334,22 @@ class KubeClient:
         ) as response:
             return response.status, await response.text()
 
+    def _live_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError(f"{type(self).__name__} is used outside its context manager")
+        return self._session
 
-def _error(what: str, status: int, text: str) -> KubeError:
+
+def error_of(what: str, status: int, text: str) -> KubeError:
+    """What an answer that is none comes to.
+
+    Args:
+        what: the call and the object it was for.
+        status: HTTP status.
+        text: of the answer.
+    """
     try:
-        message = str(json.loads(text).get("message", text))
+        message = str(json.loads(text).get("message", text[:300]))
     except (ValueError, AttributeError):
         message = text[:300]
     if status == 429 or status >= 500:

@@ -15,6 +15,7 @@ from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.kube_errors import KubeNotFound
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
+from scalable_topics_operator.cluster.segment_operations import FINISHED
 from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
 from scalable_topics_operator.controllers.object_cache import ObjectCache
@@ -24,7 +25,6 @@ from scalable_topics_operator.operations.journal import Action, Operation, Reque
 from scalable_topics_operator.operations.topic_state import TopicState
 
 BY_TOPIC = "operations-by-topic"
-FINISHED = ("Succeeded", "Failed")
 DRY_RUN = "dry run: nothing was changed"
 _FAILURES = {"Migrate": "NotMigrated"}
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS, TOPICS
+from scalable_topics_operator.cluster.segment_operations import FINISHED
 from scalable_topics_operator.cluster.status_store import StatusStore
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
 from scalable_topics_operator.controllers.object_cache import ObjectCache
-from scalable_topics_operator.controllers.operation_queue import FINISHED
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 
 

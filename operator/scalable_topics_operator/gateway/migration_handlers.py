@@ -74,7 +74,7 @@ class MigrationHandlers:
         if subject.status.get("layout"):
             self._writes.require_enabled()
             raise Refusal(409, f"{subject.topic} is a scalable topic already")
-        return await self._operations.operate(call, subject, "Migrate", migrate={"force": _force(call)})
+        return await self._operations.operate(call, subject, "Migrate", {"force": _force(call)})
 
     async def _migrate_undeclared(self, call: Call) -> web.StreamResponse:
         topic = call.topic

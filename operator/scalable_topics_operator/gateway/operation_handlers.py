@@ -55,7 +55,7 @@ class OperationHandlers:
         if at is not None and into not in (None, 2):
             raise Refusal(400, "at makes exactly two parts; leave out at, or into")
         split = {"segment": _known_segment(subject, call.values.need(SEGMENT_ID)), "at": at, "into": into}
-        return await self._maker.operate(call, subject, "Split", split=given(split))
+        return await self._maker.operate(call, subject, "Split", given(split))
 
     async def _merge(self, call: Call) -> web.StreamResponse:
         subject = await self._scalable(call)
@@ -66,7 +66,7 @@ class OperationHandlers:
         if len(set(chosen)) < len(chosen):
             raise Refusal(400, f"a merge names a segment twice: {chosen}")
         merge = {"segments": [_known_segment(subject, one) for one in chosen]}
-        return await self._maker.operate(call, subject, "Merge", merge=merge)
+        return await self._maker.operate(call, subject, "Merge", merge)
 
     async def _rebucket(self, call: Call) -> web.StreamResponse:
         subject = await self._scalable(call)
@@ -75,20 +75,18 @@ class OperationHandlers:
         if len(counts) != 1:
             raise Refusal(400, "say how many entry buckets: ?buckets=, or ?bucketCount= as brokers have it")
         rebucket = {"segment": _known_segment(subject, call.values.need(SEGMENT_ID)), "buckets": counts.pop()}
-        return await self._maker.operate(call, subject, "Rebucket", rebucket=rebucket)
+        return await self._maker.operate(call, subject, "Rebucket", rebucket)
 
     async def _seek(self, call: Call) -> web.StreamResponse:
         subject = await self._admission.topic(call)
         to_ms = call.values.need(subscription_routes.TIMESTAMP)
         moment = datetime.fromtimestamp(to_ms / 1000, UTC).isoformat(timespec="milliseconds")
         seek = {"subscription": call.values.need(SUBSCRIPTION), "timestamp": moment.replace("+00:00", "Z")}
-        return await self._maker.operate(call, subject, "Seek", seek=seek)
+        return await self._maker.operate(call, subject, "Seek", seek)
 
     async def _skip_all(self, call: Call) -> web.StreamResponse:
         subject = await self._admission.topic(call)
-        return await self._maker.operate(
-            call, subject, "SkipAll", skipAll={"subscription": call.values.need(SUBSCRIPTION)}
-        )
+        return await self._maker.operate(call, subject, "SkipAll", {"subscription": call.values.need(SUBSCRIPTION)})
 
     async def _restore(self, call: Call) -> web.StreamResponse:
         subject = await self._admission.topic(call)
@@ -97,7 +95,7 @@ class OperationHandlers:
             "positions": read_positions(await call.json()),
             "allowGaps": call.values.get(subscription_routes.ALLOW_GAPS),
         }
-        return await self._maker.operate(call, subject, "Restore", restore=given(restore))
+        return await self._maker.operate(call, subject, "Restore", given(restore))
 
     async def _get(self, call: Call) -> web.StreamResponse:
         subject, name = await self._admission.topic(call), call.values.need(OPERATION)

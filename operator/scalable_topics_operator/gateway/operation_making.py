@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from aiohttp import web
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.object_key import key_of
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
-from scalable_topics_operator.controllers.operation_queue import FINISHED
+from scalable_topics_operator.cluster.segment_operations import FAILED, FINISHED, operation_body
 from scalable_topics_operator.gateway.acting import CallerWrites
 from scalable_topics_operator.gateway.common_parameters import DRY_RUN, TTL_SECONDS
 from scalable_topics_operator.gateway.reason_statuses import status_of
@@ -21,8 +20,6 @@ from scalable_topics_operator.gateway.waiting import ObjectWaits
 
 OPERATION_HEADER = "X-Scalable-Topics-Operation"
 PENDING = "Pending"
-
-_TOPIC_CHARS = 200
 
 
 class OperationMaker:
@@ -37,12 +34,27 @@ class OperationMaker:
         self._writes = writes
         self._waits = waits
 
-    async def operate(self, call: Call, subject: Subject, kind: str, **block: Any) -> web.StreamResponse:
-        """Make the SegmentOperation as the caller, and answer with what becomes of it. Raises Refusal."""
+    async def operate(self, call: Call, subject: Subject, kind: str, block: Mapping[str, Any]) -> web.StreamResponse:
+        """Make the SegmentOperation as the caller, and answer with what becomes of it. Raises Refusal.
+
+        Args:
+            call: the request.
+            subject: the topic.
+            kind: `Split` and so on.
+            block: what the kind needs, as a SegmentOperation has it.
+        """
         self._writes.require_enabled()
         subject.require_changeable()
         self._waits.require_room()
-        made = await self._writes.create(call.caller, SEGMENT_OPERATIONS, _manifest(call, subject, kind, block))
+        body = operation_body(
+            subject.key.namespace,
+            subject.key.name,
+            kind,
+            block,
+            dry_run=call.values.get(DRY_RUN),
+            ttl_seconds=call.values.get(TTL_SECONDS),
+        )
+        made = await self._writes.create(call.caller, SEGMENT_OPERATIONS, body)
         key = key_of(SEGMENT_OPERATIONS, made)
         ended = await self._waits.until(key, lambda body: _ended(body, made))
         headers = {OPERATION_HEADER: f"{key.namespace}/{key.name}"}
@@ -58,29 +70,12 @@ class OperationMaker:
                 headers=headers,
             )
         status = ended.get("status") or {}
-        if status.get("phase") == "Failed":
+        if status.get("phase") == FAILED:
             raise Refusal(status_of(status.get("reason", "")), str(status.get("message", "it failed")))
         if call.values.get(DRY_RUN):
             plan = {"message": status.get("message", ""), "plan": status.get("plan") or {}}
             return web.json_response(plan, headers=headers)
         return web.Response(status=204, headers=headers)
-
-
-def _manifest(call: Call, subject: Subject, kind: str, block: Mapping[str, Any]) -> Body:
-    name = f"{subject.key.name[:_TOPIC_CHARS].rstrip('-.')}-{kind.lower()}-{uuid.uuid4().hex[:8]}"
-    spec = {
-        "scalableTopic": subject.key.name,
-        "type": kind,
-        **block,
-        "dryRun": call.values.get(DRY_RUN),
-        "ttlSecondsAfterFinished": call.values.get(TTL_SECONDS),
-    }
-    return {
-        "apiVersion": SEGMENT_OPERATIONS.api_version,
-        "kind": SEGMENT_OPERATIONS.kind,
-        "metadata": {"namespace": subject.key.namespace, "name": name},
-        "spec": given(spec),
-    }
 
 
 def _ended(body: Body | None, made: Body) -> Body | None:

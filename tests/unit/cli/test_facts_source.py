@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from scalable_topics.layout import SegmentLayout
+from scalable_topics_operator.cli.api_server import PODS
 from scalable_topics_operator.cli.gateway_access import GatewayOptions
-from scalable_topics_operator.cli.kubernetes import TopicRef, parse_topic
+from scalable_topics_operator.cli.kubernetes import TopicRef, api_server, parse_topic
 from scalable_topics_operator.cli.segment_facts import TopicFacts, facts_source
 from scalable_topics_operator.cluster.lease_record import REPLICA, LeaseRecord, replica_lease_name
 from tests.unit.cli.kubeconfig_file import write_kubeconfig
@@ -29,10 +32,20 @@ class Cluster:
         self.knows_nobody = False
         self.gateways: list[TestServer] = []
         self.asked: list[int] = []
+        self.known_login = ""
 
     async def token(self, _: web.Request) -> web.Response:
         self.tokens += 1
         return web.json_response({"status": {"token": f"token-{self.tokens}"}}, status=201)
+
+    @web.middleware
+    async def judge(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Take only the login that is known."""
+        if self.known_login and request.headers["Authorization"] != f"Bearer {self.known_login}":
+            return web.json_response({"message": "Unauthorized"}, status=401)
+        return await handler(request)
 
     async def leases(self, _: web.Request) -> web.Response:
         found = [
@@ -68,7 +81,7 @@ class Cluster:
 @pytest.fixture
 async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
     made = Cluster()
-    app = web.Application()
+    app = web.Application(middlewares=[made.judge])
     app.router.add_get("/apis/coordination.k8s.io/v1/namespaces/ops/leases", made.leases)
     app.router.add_get("/api/v1/namespaces/ops/pods", made.pods)
     app.router.add_post("/api/v1/namespaces/ops/serviceaccounts/viewer/token", made.token)
@@ -96,6 +109,44 @@ async def test_another_token_is_requested_when_the_gateway_knows_the_old_one_no_
         cluster.tokens += 1
         assert _known(await source.look(TOPIC, LAYOUT)) == KNOWN
     assert cluster.tokens == 3
+
+
+def _with_program(folder: Path) -> Path:
+    """Have the kubeconfig's user log in by a program, which numbers its logins; answers the file with the last one."""
+    count, program, kubeconfig = folder / "logins", folder / "gives.py", folder / "kubeconfig"
+    count.write_text("0")
+    program.write_text(
+        f"import json, pathlib; count = pathlib.Path({str(count)!r}); number = int(count.read_text()) + 1\n"
+        "count.write_text(str(number)); print(json.dumps({'status': {'token': f'login-{number}'}}))"
+    )
+    content = yaml.safe_load(kubeconfig.read_text())
+    called = {"command": sys.executable, "args": [str(program)]}
+    content["users"][0]["user"] = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", **called}}
+    kubeconfig.write_text(yaml.safe_dump(content))
+    return count
+
+
+async def test_a_command_logs_in_once_and_again_where_that_is_no_longer_enough(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    await cluster.add_gateway()
+    logins = _with_program(tmp_path)
+    cluster.known_login = "login-1"
+    async with api_server() as kube, facts_source(OPTIONS) as source:
+        await kube.list_all(PODS, "ops")
+        assert _known(await source.look(TOPIC, LAYOUT)) == KNOWN
+        assert logins.read_text() == "1"
+        # Neither of its tokens is good any more.
+        cluster.tokens += 1
+        cluster.known_login = "login-2"
+        assert _known(await source.look(TOPIC, LAYOUT)) == KNOWN
+        assert logins.read_text() == "2"
+        cluster.known_login = "login-3"
+        async with api_server() as another:
+            await another.list_all(PODS, "ops")
+        async with api_server() as another:
+            await another.list_all(PODS, "ops")
+    assert logins.read_text() == "3"
 
 
 async def test_another_replica_is_asked_when_the_one_that_was_is_gone(cluster: Cluster) -> None:

@@ -64,7 +64,7 @@ def test_every_line_that_is_not_well_says_what_to_do() -> None:
         *findings.judge_connections([]),
         *findings.judge_leases([], 4, NOW, frozenset()),
         *findings.judge_leases([], None, NOW, frozenset()),
-        findings.judge_kinds(["scalabletopics"], []),
+        findings.missing_kind("scalabletopics"),
         findings.judge_server("v1.20.4"),
         findings.judge_versions("0.2.0", "0.1.0"),
     ]

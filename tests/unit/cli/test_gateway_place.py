@@ -40,8 +40,8 @@ def test_a_gateway_in_a_pod_is_that_pods_and_speaks_tls_if_the_pod_is_told_to() 
     leases = [_replica("a", "10.0.0.7:8081"), _replica("b", "[fd00::7]:8081", "2026-01-02T00:00:00.000000Z")]
     pods = [_pod("pod-a", "10.0.0.7"), _pod("pod-b", "fd00::7", "--gateway-tls-cert=/tls.crt")]
     assert places(leases, pods) == [
-        Place("b", "[fd00::7]", 8081, "pod-b", "scalable-topics", True),
-        Place("a", "10.0.0.7", 8081, "pod-a", "scalable-topics", False),
+        Place("[fd00::7]", 8081, "pod-b", "scalable-topics", True),
+        Place("10.0.0.7", 8081, "pod-a", "scalable-topics", False),
     ]
 
 
@@ -71,7 +71,7 @@ def test_pods_that_have_ended_and_leases_of_others_do_not_count() -> None:
     for lease in leases:
         lease["metadata"].setdefault("resourceVersion", "1")
     (place,) = places(leases, [_pod("old", "10.0.0.7", phase="Failed")])
-    assert (place.identity, place.pod) == ("a", "")
+    assert (place.host, place.pod) == ("10.0.0.7", "")
 
 
 def test_only_the_operators_namespace_is_searched() -> None:

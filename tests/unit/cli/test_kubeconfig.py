@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,19 @@ def test_a_program_that_gives_nothing_is_told_without_what_it_printed(tmp_path: 
     with pytest.raises(ExecCredentialError, match=words) as caught:
         _issue(_program(tmp_path, code))
     assert SECRET not in str(caught.value)
+
+
+def test_a_program_that_waits_for_somebody_does_not_hold_up_who_presses_the_tab_key(kubeconfig: Path) -> None:
+    program = _program(kubeconfig.parent, "import time; time.sleep(60)")
+    kubeconfig.write_text(yaml.safe_dump(_config(exec=program)))
+    words = "stopics split or"
+    asked = {"_STOPICS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "2"}
+    begun = time.monotonic()
+    result = CliRunner().invoke(app, prog_name="stopics", env=asked)
+    assert (result.output.strip(), result.exit_code) == ("", 0)
+    assert time.monotonic() - begun < 30
+    with pytest.raises(NoKubernetes, match=r"gave no credentials in 0\.1 s"):
+        log_in(timeout_seconds=0.1)
 
 
 @pytest.mark.parametrize(

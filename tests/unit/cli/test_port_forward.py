@@ -25,7 +25,7 @@ from scalable_topics_operator.cli.port_forward import forwarded
 from scalable_topics_operator.cluster.kube_login import KubeEndpoint
 
 TOPIC = TopicRef(parse_topic("acme/shop/orders"), "shop/pulsar")
-PLACE = Place("a", "10.0.0.7", 8081, "pod-a")
+PLACE = Place("10.0.0.7", 8081, "pod-a")
 LARGE = "x" * 300_000
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -112,6 +112,48 @@ def _tls(folder: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(pair.certificate, pair.key)
     return context
+
+
+async def test_questions_one_after_the_other_take_one_way_into_the_pod() -> None:
+    ways: list[str] = []
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"large": LARGE})
+
+    gateway = web.Application()
+    gateway.router.add_get("/{tail:.*}", answer)
+    async with _served(gateway, None) as port:
+        lead = _leading_to(port)
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            ways.append(request.path)
+            return await lead(request)
+
+        async with _api_server(handle) as kube, reached(kube, "ops", PLACE, "callers") as asked:
+            for _ in range(3):
+                assert await asked.ask(TOPIC, "stats") == {"large": LARGE}
+    assert len(ways) == 1
+
+
+async def test_who_asks_a_gateway_that_is_let_go_of_is_told() -> None:
+    """Others share it, who may find it useless meanwhile."""
+    begun = asyncio.Event()
+
+    async def hold(request: web.Request) -> web.StreamResponse:
+        socket = await _begun(request)
+        begun.set()
+        async for _ in socket:
+            pass
+        return socket
+
+    async with _api_server(hold) as kube:
+        async with reached(kube, "ops", PLACE, "callers") as asked:
+            asking = asyncio.create_task(asked.ask(TOPIC, "stats"))
+            await begun.wait()
+        with pytest.raises(Unreachable, match="the gateway of pod ops/pod-a broke off"):
+            await asking
+        with pytest.raises(Unreachable, match="the gateway of pod ops/pod-a is not asked any more"):
+            await asked.ask(TOPIC, "stats")
 
 
 async def test_connections_end_with_the_forwarding_and_nobody_is_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ from scalable_topics_operator.api.scalable_topic import ScalableTopic
 from scalable_topics_operator.cli.columns import shown, value
 from scalable_topics_operator.cli.description import show_description
 from scalable_topics_operator.cli.drain_command import drain_rows, held_by
-from scalable_topics_operator.cli.get_command import show_topics
+from scalable_topics_operator.cli.get_command import topics_table
 from scalable_topics_operator.cli.layout_command import LayoutOptions, layout_json, layout_view
 from scalable_topics_operator.cli.segment_facts import SegmentFacts, TopicFacts, facts_of
 from scalable_topics_operator.cli.segment_table import segments_table
@@ -150,7 +150,8 @@ def test_get_has_the_columns_of_kubectl() -> None:
     }
     wide = {column.name for column in shown(ScalableTopic.definition.columns, wide=True)}
     assert wide - found.keys() == {"Connection", "Sealed", "Message"}
-    lines = _said(lambda console: show_topics(console, [BODY], wide=False, with_namespace=True, now=NOW))
+    made = topics_table([BODY], wide=False, with_namespace=True, now=NOW)
+    lines = _said(lambda console: console.print(made))
     assert lines == [
         "namespace name topic active epoch backend ready reason last action age",
         "shop orders orders 3 1 Classic True Reconciled Split 0→2,3 60m",
