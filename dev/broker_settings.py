@@ -17,10 +17,13 @@ TWO_BROKER_BUNDLES = 8
 
 
 class Profile(StrEnum):
-    """Ordinary brokers, or brokers whose ledgers roll over all the time (sealing under load fails there)."""
+    """Ordinary brokers; brokers whose ledgers roll over all the time (sealing under load fails there); or brokers with
+    room for tens of thousands of topics.
+    """
 
     ORDINARY = "ordinary"
     ROLLOVER = "rollover"
+    FLEET = "fleet"
 
 
 class PulsarLine(StrEnum):
@@ -34,6 +37,14 @@ ROLLOVER_SETTINGS = {
     "managedLedgerMaxEntriesPerLedger": "20",
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
     "managedLedgerMaxLedgerRolloverTimeMinutes": "1",
+}
+
+# As often as brokers do by default: each looks through all topics.
+FLEET_SETTINGS = {
+    "statsUpdateFrequencyInSecs": "60",
+    "statsUpdateInitialDelayInSecs": "60",
+    "brokerDeleteInactiveTopicsFrequencySeconds": "60",
+    "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": "60",
 }
 
 HOSTILE_SETTINGS = {
@@ -162,6 +173,7 @@ def _broker(
         **HOSTILE_SETTINGS,
         **_authentication(token_directory),
         **(ROLLOVER_SETTINGS if profile is Profile.ROLLOVER else {}),
+        **(FLEET_SETTINGS if profile is Profile.FLEET else {}),
         **(NATIVE_SETTINGS if line is PulsarLine.FIVE else {}),
     }
 

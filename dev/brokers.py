@@ -18,7 +18,7 @@ from dev.workspace import Workspace
 MAXIMUM_BROKERS = 2
 READY_TIMEOUT_SECONDS = 120
 ANSWER_TIMEOUT_SECONDS = 5
-BROKER_HEAP_MB = 400
+BROKER_HEAP_MB = {Profile.ORDINARY: 400, Profile.ROLLOVER: 400, Profile.FLEET: 8000}
 BOOKIE_HEAP_MB = 300
 SMALL_HEAP_MB = 128
 ENSEMBLE_PORT_NAMES = ("zookeeper", "bookie")
@@ -159,7 +159,7 @@ class Pulsar:
             )
             configuration = str(self._configuration(name, settings))
             arguments = ["org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", configuration]
-        command = self._jvm.command(*arguments, heap_mb=BROKER_HEAP_MB)
+        command = self._jvm.command(*arguments, heap_mb=BROKER_HEAP_MB[self._profile])
         if clock_ahead_seconds:
             # Time that is measured stays true; only what day and hour it is differs.
             ahead = f"{clock_ahead_seconds:+d}s"

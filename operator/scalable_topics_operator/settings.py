@@ -174,6 +174,13 @@ FLAGS = (
     Flag("per-topic-metrics", "true", _switch, "whether metrics carry topic names"),
     Flag("per-segment-metrics", "false", _switch, "whether metrics carry the rates of each segment, too"),
     Flag("drift-seconds", "300", _positive, "between two comparisons of a topic with its brokers"),
+    Flag(
+        "drift-per-second",
+        "5",
+        _positive,
+        "topics that a replica compares with their brokers in a second at most; if it leads many, less often than "
+        "--drift-seconds says",
+    ),
     Flag("observe-seconds", "60", _positive, "between two looks at a layout that brokers own"),
     Flag("prune-seconds", "60", _positive, "between two looks for prunable segments"),
     Flag("settle-window-seconds", "600", _positive, "how long sealed segments stay for unknown sends"),
@@ -271,6 +278,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str] = os
         per_segment_metrics=options.per_segment_metrics,
         times=ReconcileTimes(
             drift_seconds=options.drift_seconds,
+            drift_per_second=options.drift_per_second,
             prune_seconds=options.prune_seconds,
             observe_seconds=options.observe_seconds,
         ),

@@ -31,7 +31,7 @@ _WATCHED_SECONDS = float(os.environ.get("REST_SECONDS", "120"))
 _REPLICAS = 3
 _LEASE_SECONDS = LeaseTimes().lease_seconds
 # Every topic is compared with the brokers at least once while it is watched.
-_FLAGS = (f"--lease-seconds={_LEASE_SECONDS:.0f}", "--drift-seconds=100")
+_FLAGS = (f"--lease-seconds={_LEASE_SECONDS:.0f}", "--drift-seconds=100", "--drift-per-second=100")
 _APPLIED_AT_ONCE = 16
 _REST_PART, _ROLLING_PART = "At rest", "A rolling restart"
 

@@ -16,7 +16,7 @@ _FAST = OperatorSettings(
     lease=LeaseTimes(3.0),
     bind_port=0,
     gateway_port=0,
-    times=ReconcileTimes(drift_seconds=3.0, prune_seconds=1.0),
+    times=ReconcileTimes(drift_seconds=3.0, drift_per_second=1000.0, prune_seconds=1.0),
 )
 
 

@@ -15,6 +15,7 @@ _STOP_SECONDS = 20.0
 FAST_FLAGS = (
     "--relist-seconds=20",
     "--drift-seconds=3",
+    "--drift-per-second=1000",
     "--observe-seconds=2",
     "--prune-seconds=1",
     "--settle-window-seconds=0",

@@ -15,7 +15,7 @@ from scalable_topics_operator.controllers.classic_requests import ClassicRequest
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.migrations import Migrations, not_migrated
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
-from scalable_topics_operator.controllers.reconcile_times import ReconcileTimes
+from scalable_topics_operator.controllers.reconcile_times import LookTimes
 from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
 from scalable_topics_operator.controllers.timestamps import age_seconds
 from scalable_topics_operator.controllers.topic_course import Outcome
@@ -64,7 +64,8 @@ class ClassicCourse:
         changes: makes what is decided, or declared.
         wishes: what callers want of subscriptions.
         metrics: show what is wrong with segments.
-        times: how often brokers are looked at.
+        looks: say when brokers are looked at next.
+        prune_seconds: between two looks for prunable segments (R19).
     """
 
     def __init__(
@@ -75,7 +76,8 @@ class ClassicCourse:
         changes: AutomaticChanges,
         wishes: SubscriptionWishes,
         metrics: SegmentMetrics,
-        times: ReconcileTimes,
+        looks: LookTimes,
+        prune_seconds: float,
     ) -> None:
         self._kube = kube
         self._maker = maker
@@ -85,7 +87,8 @@ class ClassicCourse:
         self._changes = changes
         self._wishes = wishes
         self._metrics = metrics
-        self._times = times
+        self._looks = looks
+        self._prune_seconds = prune_seconds
 
     async def require_same_cluster(self, work: ClassicWork) -> None:
         """Make sure that the topic is where its connection leads to. Raises Stuck, BackendError."""
@@ -95,8 +98,9 @@ class ClassicCourse:
     async def advance(self, work: ClassicWork) -> Outcome:
         """Bring spec, record and brokers to agree; see `TopicCourse.advance`."""
         layout = work.store.state.layout
+        is_fresh = False
         if layout is None:
-            await self._establish(work)
+            is_fresh = await self._establish(work)
         elif work.memory.may_be_outdated(layout.next_segment_id):
             # Only what was there before the process may be looked up in a listing that others asked for.
             is_young = age_seconds(work.store.body["metadata"]) < _YOUNG_SECONDS
@@ -110,7 +114,7 @@ class ClassicCourse:
         if work.spec.paused:
             await self._operations.show_waiting(work.key, f"ScalableTopic {work.key.name}: spec.paused is true")
         else:
-            if self._will_act(work):
+            if self._will_act(work) and not is_fresh:
                 # Another installation may have adopted the topic since we last looked.
                 await require_claim(work.ctx)
             await self._wishes.grant(work.key, work.ctx)
@@ -120,7 +124,12 @@ class ClassicCourse:
                     await self.finish_operations(work)
                 await self._changes.approach_desired(work, self)
                 await self._changes.auto_scale(work, self)
-            problem = await self._check_drift(work)
+            if is_fresh:
+                # What was made a moment ago by this very spec was read back as it was made.
+                self._metrics.show_terminated(*self._shown(work), 0, replaced=0)
+                problem = cursor_problem(work.store.state)
+            else:
+                problem = await self._check_drift(work)
             await self._prune(work)
         await publish(work.ctx)
         return Outcome(
@@ -163,10 +172,11 @@ class ClassicCourse:
             return False
         return True
 
-    async def _establish(self, work: ClassicWork) -> None:
+    async def _establish(self, work: ClassicWork) -> bool:
+        """Bring the topic to a layout; answers whether it was made from nothing, all of it as its spec says."""
         name = await look_or_take_back(work.ctx, work.request)
         if name is None or await self._migrations.answer(work, name, self):
-            return
+            return False
         if work.spec.paused:
             raise Stuck(Standing.working("Paused", "spec.paused is true; the topic is not created"))
         alive = name.claim is not None and await owner_alive(self._kube, name.claim)
@@ -186,12 +196,13 @@ class ClassicCourse:
             )
         if judgement.verdict is Verdict.MIGRATABLE:
             await self._migrations.begin_declared(work, name, self)
-            return
+            return False
         if judgement.verdict is Verdict.ADOPTABLE and (why := self._maker.why_forbidden(work, "Adopt")):
             raise Stuck(Standing.stuck("NotAllowed", why))
-        await establish(work.ctx, name, judgement, work.request)
+        is_fresh = await establish(work.ctx, name, judgement, work.request)
         # A topic just made or rebuilt from its segments agrees with them.
-        self._times.checked(work.memory)
+        self._looks.compared(work.memory)
+        return is_fresh
 
     def _will_act(self, work: ClassicWork) -> bool:
         layout, desired = work.store.state.layout, work.spec.segments.desired
@@ -232,7 +243,7 @@ class ClassicCourse:
             listing_age_seconds=_LISTING_AGE_SECONDS,
             request=request,
         )
-        self._times.checked(work.memory)
+        self._looks.compared(work.memory)
         self._metrics.show_terminated(*self._shown(work), len(report.terminated), replaced=1 if report.reopened else 0)
         # What clients can read is compared, too: somebody may have deleted or trimmed the layout topic.
         work.memory.published.message = None
@@ -278,7 +289,7 @@ class ClassicCourse:
         sealed_at_ms = [segment.sealed_at_ms for segment in state.layout.sealed if segment.segment_id in undrained]
         self._metrics.show_undrained(*self._shown(work), sealed_at_ms)
         await delete_pruned(work.ctx)
-        work.memory.prune_due = time.monotonic() + self._times.prune_seconds
+        work.memory.prune_due = time.monotonic() + self._prune_seconds
 
     def _shown(self, work: ClassicWork) -> tuple[str, str]:
         """Topic and connection of the series of its segments; those of a connection that it has left go."""
@@ -289,7 +300,7 @@ class ClassicCourse:
         return shown
 
     def _reshaped(self, work: ClassicWork) -> None:
-        work.memory.prune_due = min(work.memory.prune_due, time.monotonic() + self._times.prune_seconds)
+        work.memory.prune_due = min(work.memory.prune_due, time.monotonic() + self._prune_seconds)
         if work.spec.policies is not None and work.spec.policies.total is not None:
             # The totals are shared by another number of segments now (R27).
             work.memory.drift_due = 0.0

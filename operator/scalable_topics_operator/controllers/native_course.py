@@ -19,7 +19,7 @@ from scalable_topics_operator.controllers.native_requests import NativeRequests
 from scalable_topics_operator.controllers.native_settings import NativeSettings
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
 from scalable_topics_operator.controllers.policy_book import PolicyBook
-from scalable_topics_operator.controllers.reconcile_times import ReconcileTimes
+from scalable_topics_operator.controllers.reconcile_times import LookTimes
 from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes
 from scalable_topics_operator.controllers.topic_course import Outcome
 from scalable_topics_operator.controllers.topic_status import cursor_problem, migrated_aspect, spec_changed
@@ -61,7 +61,7 @@ class NativeCourse:
         policies: say how brokers are to split and merge by themselves.
         consumers: are told how many consumers brokers count.
         wishes: what callers want of subscriptions.
-        times: how often brokers are looked at.
+        looks: say when brokers are looked at next.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class NativeCourse:
         policies: PolicyBook,
         consumers: ConsumerCounts,
         wishes: SubscriptionWishes,
-        times: ReconcileTimes,
+        looks: LookTimes,
     ) -> None:
         self._kube = kube
         self._maker = maker
@@ -84,7 +84,7 @@ class NativeCourse:
         self._changes = changes
         self._consumers = consumers
         self._wishes = wishes
-        self._times = times
+        self._looks = looks
 
     async def require_same_cluster(self, work: NativeWork) -> None:
         """Make sure that the topic is where its connection leads to. Raises Stuck, BackendError."""
@@ -114,7 +114,7 @@ class NativeCourse:
             if engine_of(work.spec, work.store.facts.backend) is Engine.OPERATOR:
                 await self._changes.auto_scale(work, self)
             await self._check(work, found)
-        self._times.checked(work.memory, self._times.observe_seconds)
+        self._looks.observed(work.memory)
         # Brokers tell clients of their layouts, and prune, themselves.
         work.memory.published.message = ""
         work.memory.prune_due = math.inf
@@ -234,8 +234,7 @@ class NativeCourse:
         await self._settings.check(work, found, look)
         # Who decides must know of consumers, of which brokers tell only if asked.
         decides = engine_of(work.spec, work.store.facts.backend) is Engine.OPERATOR
-        seconds = self._times.observe_seconds if decides else self._times.drift_seconds
-        work.memory.clients_due = time.monotonic() + seconds
+        work.memory.clients_due = time.monotonic() + self._looks.clients_seconds(decides=decides)
 
     def _count_consumers(self, work: NativeWork, look: NativeLook) -> None:
         ordered = {name: found.consumers for name, found in look.subscriptions.items() if found.kind == "STREAM"}

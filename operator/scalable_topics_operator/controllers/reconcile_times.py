@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sized
 from dataclasses import dataclass
 
 from scalable_topics_operator.controllers.topic_memory import TopicMemory
+
+_OBSERVATIONS_FOR_A_COMPARISON = 10
+"""How many looks at a layout that brokers own cost what one comparison of a record with its brokers costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,18 +18,55 @@ class ReconcileTimes:
     """How often what is not asked for by events is looked at.
 
     Args:
-        drift_seconds: between two comparisons of the record with the brokers.
+        drift_seconds: between two comparisons of the record with the brokers, where few topics are led.
+        drift_per_second: topics that one replica compares with their brokers at most, in one second on average; > 0.
         prune_seconds: between two looks for prunable segments (R19).
-        observe_seconds: between two looks at a layout that the brokers own.
+        observe_seconds: between two looks at a layout that the brokers own, where few topics are led.
         refused_retry_seconds: when to try again what brokers have refused.
     """
 
     drift_seconds: float = 300.0
+    drift_per_second: float = 5.0
     prune_seconds: float = 60.0
     observe_seconds: float = 60.0
     refused_retry_seconds: float = 30.0
 
-    def checked(self, memory: TopicMemory, seconds: float | None = None) -> None:
-        """Note that record and brokers have been compared; `seconds` until the next time, if not as with drift."""
+
+class LookTimes:
+    """Says when topics are compared with their brokers next, so that a large fleet costs no more than a bounded share
+    of the processor, and of the brokers.
+
+    Args:
+        times: how often.
+        led: what is remembered of the topics that this process leads, of which the number counts.
+    """
+
+    def __init__(self, times: ReconcileTimes, led: Sized) -> None:
+        self._times = times
+        self._led = led
+
+    def begin(self, memory: TopicMemory) -> None:
+        """A topic that seems to be in order is led from now on: it is compared once those before it have been."""
+        memory.drift_due = time.monotonic() + (len(self._led) - 1) / self._times.drift_per_second
+
+    def compared(self, memory: TopicMemory) -> None:
+        """Note that record and brokers have been compared."""
+        self._again(memory, max(self._times.drift_seconds, len(self._led) / self._times.drift_per_second))
+
+    def observed(self, memory: TopicMemory) -> None:
+        """Note that a layout has been read that the brokers own."""
+        per_second = self._times.drift_per_second * _OBSERVATIONS_FOR_A_COMPARISON
+        self._again(memory, max(self._times.observe_seconds, len(self._led) / per_second))
+
+    def clients_seconds(self, *, decides: bool) -> float:
+        """How long until the clients and settings of a topic are looked at again whose layout the brokers own.
+
+        Args:
+            decides: whether the operator decides on its segments, for which it must know of consumers.
+        """
+        seconds = self._times.observe_seconds if decides else self._times.drift_seconds
+        return max(seconds, len(self._led) / self._times.drift_per_second)
+
+    def _again(self, memory: TopicMemory, seconds: float) -> None:
         # Spread, so that a fleet that started together does not ask the brokers together for ever.
-        memory.drift_due = time.monotonic() + (seconds or self.drift_seconds) * random.uniform(0.8, 1.2)
+        memory.drift_due = time.monotonic() + seconds * random.uniform(0.8, 1.2)

@@ -56,6 +56,10 @@ class TopicMemories:
         self._metrics = metrics
         self._memories: dict[ObjectKey, TopicMemory] = {}
 
+    def __len__(self) -> int:
+        """How many topics this process works on."""
+        return len(self._memories)
+
     def is_new(self, key: ObjectKey, body: Body) -> bool:
         """Whether nothing is remembered of this very object."""
         memory = self._memories.get(key)

@@ -21,7 +21,7 @@ from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.operation_queue import OperationQueue
 from scalable_topics_operator.controllers.ordered_subscriptions import declared_by_objects, has_cursors_for
 from scalable_topics_operator.controllers.policy_book import PolicyBook
-from scalable_topics_operator.controllers.reconcile_times import ReconcileTimes
+from scalable_topics_operator.controllers.reconcile_times import LookTimes, ReconcileTimes
 from scalable_topics_operator.controllers.refusals import refusal_reason
 from scalable_topics_operator.controllers.subscription_wishes import SubscriptionWishes, has_unfinished
 from scalable_topics_operator.controllers.timestamps import timestamp_now
@@ -66,15 +66,16 @@ class TopicReconciler:
         self._scaler = scaler
         self._wishes = wishes
         self._times = times
+        self.memories = TopicMemories(metrics)
+        self._looks = LookTimes(times, self.memories)
         changes = AutomaticChanges(
             cache, operations, scaler, metrics.scaling, times.prune_seconds, times.refused_retry_seconds
         )
         self._courses = Courses(
-            ClassicCourse(kube, maker, operations, changes, wishes, metrics.segments, times),
-            NativeCourse(kube, maker, operations, changes, policies, consumers, wishes, times),
+            ClassicCourse(kube, maker, operations, changes, wishes, metrics.segments, self._looks, times.prune_seconds),
+            NativeCourse(kube, maker, operations, changes, policies, consumers, wishes, self._looks),
         )
         self._finalizer = TopicFinalizer(kube, cache, events, maker, self._courses)
-        self.memories = TopicMemories(metrics)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         """Bring one topic forward; answers when to look again, in seconds, if no event comes first.
@@ -85,11 +86,14 @@ class TopicReconciler:
         if body is None:
             self.memories.forget(key)
             return None
-        if self.memories.is_new(key, body):
+        is_new = self.memories.is_new(key, body)
+        if is_new:
             body = await self._read_again(key)
             if body is None:
                 return None
         memory = self.memories.of(key, body)
+        if is_new and self._only_looking(key, body):
+            self._looks.begin(memory)
         store = self._store(body)
         generation = body["metadata"]["generation"]
         if body["metadata"].get("deletionTimestamp"):

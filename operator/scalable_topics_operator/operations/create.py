@@ -42,8 +42,10 @@ from scalable_topics_operator.operations.reshape import create_children
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 
 
-async def establish(ctx: OperationContext, name: NameState, judgement: Judgement, request: Request) -> None:
+async def establish(ctx: OperationContext, name: NameState, judgement: Judgement, request: Request) -> bool:
     """Bring a topic without a layout to one: by creating it, or by rebuilding it from its segments.
+
+    Answers whether it was created here and now, from nothing: then all of it is as the spec says, and was read back.
 
     Args:
         ctx: the topic.
@@ -61,20 +63,22 @@ async def establish(ctx: OperationContext, name: NameState, judgement: Judgement
         case Verdict.FREE:
             # Without a claim there may still be segments: the claim was lost, or a deleted topic left some behind.
             if await recover_unclaimed(ctx, request):
-                return
+                return False
             if ctx.declared.migrates:
                 await _drop_journal(ctx)
                 raise no_such_topic(ctx.topic)
-            await _create(ctx, request)
+            return await _create(ctx, request)
         case Verdict.OURS:
             # Without a layout in the status our claim means: we died while creating, or the status was lost.
             await _recover(ctx, name, request)
+            return False
         case Verdict.RECOVERABLE | Verdict.ADOPTABLE:
             await _drop_journal(ctx)
             seal = name.migrated_from is None
             properties = ctx.intent.properties if seal else None
             await ctx.backend.rewrite_claim(ctx.topic, ctx.claim, properties=properties, seal=seal)
             await _recover(ctx, name, request)
+            return False
         case Verdict.MIGRATABLE:
             raise RuntimeError(f"{ctx.topic} is to be migrated, not created")
         case _:
@@ -102,8 +106,10 @@ async def _drop_journal(ctx: OperationContext) -> None:
         await ctx.store.commit(replace(ctx.store.state, operation=None))
 
 
-async def _create(ctx: OperationContext, request: Request) -> None:
+async def _create(ctx: OperationContext, request: Request) -> bool:
+    """Answers whether it was begun here: what another process began may be as an older spec had it."""
     operation = ctx.store.state.operation
+    is_begun_here = operation is None
     if operation is None:
         # The claim and the layout topic besides.
         await ctx.backend.require_fit(ctx.topic, more_topics=ctx.intent.initial_segments + 2)
@@ -125,6 +131,7 @@ async def _create(ctx: OperationContext, request: Request) -> None:
         },
     )
     await _commit_created(ctx, layout, operation)
+    return is_begun_here
 
 
 async def _journal_creation(ctx: OperationContext, request: Request, *, first_id: int = 0) -> Operation:

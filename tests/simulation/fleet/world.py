@@ -67,7 +67,7 @@ def make_settings(*, auto_scale: bool) -> OperatorSettings:
         workers=4,
         lease=LeaseTimes(15.0),
         relist_seconds=60.0,
-        times=ReconcileTimes(drift_seconds=45.0, prune_seconds=15.0),
+        times=ReconcileTimes(drift_seconds=45.0, drift_per_second=1000.0, prune_seconds=15.0),
         operations=SETTINGS,
         auto_scale_enabled=auto_scale,
         auto_scale_interval_seconds=5.0,

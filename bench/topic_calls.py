@@ -1,0 +1,117 @@
+"""What the operator asks of the brokers to create one topic, recorded once, and sent by a bare loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import aiohttp
+from yarl import URL
+
+from dev.access import PulsarAccess
+from scalable_topics_operator.cluster.resources import TOPICS
+from tests.support import manifests
+from tests.support.fault_proxy import SeenCall
+from tests.support.proxied_operator import ProxiedOperator
+
+SEGMENTS = 4
+SUBSCRIPTIONS = ("billing", "audit")
+POLICIES = {"perSegment": {"messageTTLSeconds": 3600}, "total": {"publishMessagesPerSecond": 1000}}
+SENDERS = 16
+"""Calls under way at a time, as many as a connection allows the operator by default."""
+
+_REFUSED = 400
+_PATTERN = "recorded-topic"
+# Probes of the connection are not about a topic.
+_OF_TOPICS = ("/admin/v2/persistent/", "/admin/v2/namespaces/", "/admin/v2/schemas/", "/topics/persistent/")
+
+
+def manifest(name: str, pulsar_namespace: str) -> manifests.Manifest:
+    """A topic of 4 segments, 2 subscriptions and 2 policies."""
+    return manifests.topic(
+        name,
+        f"{pulsar_namespace}/{name}",
+        initial=SEGMENTS,
+        subscriptions=SUBSCRIPTIONS,
+        policies=POLICIES,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCalls:
+    """The calls of one creation, from the manifest to the end of the first look at the topic.
+
+    Args:
+        calls: in the order in which they were sent.
+        pulsar_namespace: of the topic that was recorded.
+    """
+
+    calls: Sequence[SeenCall]
+    pulsar_namespace: str
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    async def send(self, session: aiohttp.ClientSession, admin_url: str, pulsar_namespace: str, name: str) -> None:
+        """Send them for another topic, one after the other; whatever is answered is read to its end."""
+        for call in self.calls:
+            path, query, body = (
+                text.replace(self.pulsar_namespace, pulsar_namespace).replace(_PATTERN, name)
+                for text in (call.path, call.query, call.body)
+            )
+            url = URL(f"{admin_url}{path}{'?' if query else ''}{query}", encoded=True)
+            headers = {"Content-Type": "application/json"} if body else {}
+            async with session.request(call.method, url, data=body or None, headers=headers) as response:
+                await response.read()
+                # A policy that is read back may not be there yet.
+                if response.status != call.status and response.status >= _REFUSED:
+                    raise RuntimeError(f"{call.method} {path}: {response.status} instead of {call.status}")
+
+
+async def recorded(bench: ProxiedOperator) -> TopicCalls:
+    """Have the operator create a topic, and answer what it sent. Others of its namespace were created before."""
+    await bench.start()
+    for name in ("first-topic", _PATTERN):
+        await bench.admin.until_quiet(2.0)
+        since = len(bench.admin.seen)
+        await bench.world.apply(manifest(name, bench.world.pulsar_namespace))
+        await bench.world.until_ready(name)
+    await bench.admin.until_quiet(2.0)
+    calls = [call for call in bench.admin.seen[since:] if call.path.startswith(_OF_TOPICS)]
+    await bench.world.kube.delete(TOPICS, bench.world.namespace, _PATTERN)
+    return TopicCalls(calls, bench.world.pulsar_namespace)
+
+
+async def send_many(
+    calls: TopicCalls, access: PulsarAccess, pulsar_namespace: str, prefix: str, counts: Sequence[int]
+) -> dict[int, float]:
+    """Create topics by the bare loop; answers the seconds until so many were there.
+
+    Args:
+        calls: of one topic.
+        access: the brokers.
+        pulsar_namespace: where they are created; it exists.
+        prefix: of their names.
+        counts: ascending; the last is how many are created.
+    """
+    numbers = iter(range(counts[-1]))
+    done = 0
+    seconds: dict[int, float] = {}
+    headers = {"Authorization": f"Bearer {access.superuser_token}"}
+    started = time.perf_counter()
+    async with aiohttp.ClientSession(
+        headers=headers, timeout=aiohttp.ClientTimeout(total=60), connector=aiohttp.TCPConnector(limit=SENDERS)
+    ) as session:
+
+        async def sender() -> None:
+            nonlocal done
+            for number in numbers:
+                await calls.send(session, access.admin_url, pulsar_namespace, f"{prefix}-{number}")
+                done += 1
+                if done in counts:
+                    seconds[done] = time.perf_counter() - started
+
+        await asyncio.gather(*(sender() for _ in range(SENDERS)))
+    return seconds
