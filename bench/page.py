@@ -56,7 +56,6 @@ def render(report: Report, sections: Sequence[Section]) -> str:
         "## What is ahead, and what is behind",
         "",
         *_standings(parts),
-        "",
     ]
     lines += ["## Regressions", "", *_regressions(parts), "", "## Where and when", "", *_occasions(parts), ""]
     missing = [one.title for one in sections if one.key not in report.results]
