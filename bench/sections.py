@@ -2,10 +2,15 @@
 
 from types import MappingProxyType
 
-from bench import deciding, kernel, rebalancing
+from bench import bucketing, deciding, kernel, producing, rebalancing, segment_load, topics, watching
 from bench.section import Section
 
 SECTIONS: tuple[Section, ...] = (
+    topics.SECTION,
+    producing.SECTION,
+    bucketing.SECTION,
+    watching.SECTION,
+    segment_load.SECTION,
     deciding.SECTION,
     kernel.SECTION,
     rebalancing.SECTION,
