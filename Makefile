@@ -83,6 +83,7 @@ lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files, a test 
 	$(PYTHON) -m dev.chart_values --check
 	$(PYTHON) -m dev.cli_reference --check
 	$(PYTHON) -m tests.hazards --check
+	$(PYTHON) -m bench.page --check
 	$(MAKE) docs
 
 .PHONY: test-unit
@@ -158,12 +159,9 @@ image: $(ENVIRONMENT) ## The images, by Docker or podman, and what is in them in
 	$(PYTHON) -m dev image $(if $(BASE_IMAGE),--base $(BASE_IMAGE))
 
 .PHONY: bench
-bench: $(ENVIRONMENT) ## Measurements, on a cluster of their own (BROKERS=, PROFILE=)
-	$(PYTHON) -m dev run --brokers $(BROKERS) --profile $(PROFILE) -- $(PYTHON) -m bench
-
-.PHONY: bench-pipeline
-bench-pipeline: $(ENVIRONMENT) ## The load pipeline over 50 brokers and 100,000 segments, on one core and on two
-	$(PYTHON) -m dev run --brokers 1 -- $(PYTHON) -m bench --only pipeline
+bench: $(ENVIRONMENT) ## Measurements into docs/benchmarks.md (ONLY=kernel,producing, ROUNDS=, SMALL=1 to see that they work, PROFILE_TO=folder)
+	$(PYTHON) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SMALL),--small) \
+	    $(if $(PROFILE_TO),--profile-to $(PROFILE_TO))
 
 ##@ Long runs, whose results are kept in docs/evidence/
 LONG := $(PYTEST) -n 0
@@ -285,12 +283,13 @@ docs: $(ENVIRONMENT) ## The documentation as a site, in build/site/; links that 
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build $(MKDOCS_ARGUMENTS)
 
 .PHONY: generate
-generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), its dashboards, docs/reference/ and docs/hazards.md from what they tell of
+generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), its dashboards, docs/reference/, docs/hazards.md and docs/benchmarks.md from what they tell of
 	$(PYTHON) -m scalable_topics_operator.generate --reference docs/reference $(CRD_FOLDERS)
 	$(PYTHON) -m dev.dashboards
 	$(PYTHON) -m dev.chart_values
 	$(PYTHON) -m dev.cli_reference
 	$(PYTHON) -m tests.hazards
+	$(PYTHON) -m bench.page
 
 .PHONY: clean
 clean: ## Stop all clusters, remove their logs, the environment and caches in the tree

@@ -1,46 +1,62 @@
-"""`make bench`: run all benchmarks and print one Markdown report."""
+"""`make bench`: measure all sections, or some, each with servers of its own, and keep them in the report."""
 
 import argparse
-import asyncio
 import os
-import platform
+import subprocess
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
-from bench import bucketing, deciding, kernel, producing, rebalancing, segment_load, topics, watching
+from bench.page import FOLDER
+from bench.section import Section, Servers
+from bench.sections import BY_KEY, SECTIONS
+from dev.console import say
+from dev.instance import Shape
+from dev.run import run_with_cluster
+
+_ROUNDS, _SMALL_ROUNDS = 5, 2
+# Out of the tree's way: what was made in tiny sizes is looked at and thrown away.
+_SMALL_FOLDER = FOLDER.parent / "build" / "bench"
+_SHAPES = {Servers.CLASSIC: Shape(), Servers.BOTH: Shape(native=True)}
 
 
 def main() -> int:
     """Run what is asked for and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--topics", type=int, default=40, help="topics created in each round (default: %(default)s)")
-    parser.add_argument("--messages", type=int, default=100_000, help="sent in each round (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds, whose median counts (default: %(default)s)")
-    parser.add_argument("--segments", type=int, default=100_000, help="of the pipeline's fleet (default: %(default)s)")
-    parser.add_argument("--sessions", type=int, default=10_000, help="watch sessions (default: %(default)s)")
+    parser.add_argument("--only", type=_sections, default=SECTIONS, help=f"some of {','.join(BY_KEY)}")
     parser.add_argument(
-        "--only",
-        choices=("kernel", "deciding", "rebalancing", "topics", "producing", "bucketing", "watching", "pipeline"),
-        help="one benchmark instead of all; pipeline takes minutes and runs only so",
+        "--rounds", type=int, help=f"whose median counts (default: {_ROUNDS}; {_SMALL_ROUNDS} in small)"
     )
+    parser.add_argument("--small", action="store_true", help="tiny sizes, to see that it works, into build/bench")
+    parser.add_argument("--profile-to", type=Path, help="profile the operator into this folder, and keep no report")
     arguments = parser.parse_args()
-    print(f"# Benchmarks\n\n{os.cpu_count()} cores, Python {platform.python_version()}, {platform.machine()}\n")
-    if arguments.only in (None, "kernel"):
-        print(kernel.report(arguments.rounds))
-    if arguments.only in (None, "deciding"):
-        print(deciding.report(arguments.rounds))
-    if arguments.only in (None, "rebalancing"):
-        print(rebalancing.report())
-    if arguments.only in (None, "topics"):
-        print(asyncio.run(topics.report(arguments.topics, arguments.rounds)))
-    if arguments.only in (None, "producing"):
-        print(asyncio.run(producing.report(arguments.messages, arguments.rounds)))
-    if arguments.only in (None, "bucketing"):
-        print(asyncio.run(bucketing.report(arguments.messages, arguments.rounds)))
-    if arguments.only in (None, "watching"):
-        print(asyncio.run(watching.report(arguments.sessions)))
-    if arguments.only == "pipeline":
-        print(asyncio.run(segment_load.report(arguments.segments)))
-    return 0
+    options = ["--rounds", str(arguments.rounds or (_SMALL_ROUNDS if arguments.small else _ROUNDS))]
+    if arguments.small:
+        options.append("--small")
+    if arguments.profile_to is not None:
+        options += ["--profile-to", str(arguments.profile_to.resolve())]
+    else:
+        options += ["--folder", str(_SMALL_FOLDER if arguments.small else FOLDER)]
+    failed = [section.key for section in arguments.only if _measured(section, options) != 0]
+    if failed:
+        say(f"failed: {', '.join(failed)}; the report has what it had of these")
+    return 1 if failed else 0
+
+
+def _sections(names: str) -> Sequence[Section]:
+    try:
+        return tuple(BY_KEY[name.strip()] for name in names.split(","))
+    except KeyError as unknown:
+        raise argparse.ArgumentTypeError(f"{unknown} is not one of {', '.join(BY_KEY)}") from unknown
+
+
+def _measured(section: Section, options: Sequence[str]) -> int:
+    say(f"measuring {section.key}: {section.title}")
+    command = [sys.executable, "-m", "bench.measure", section.key, *options]
+    command += ["--load-before", f"{os.getloadavg()[0]:.2f}"]
+    if section.servers is Servers.NONE:
+        return subprocess.run(command, check=False).returncode
+    return run_with_cluster(command, _SHAPES[section.servers])
 
 
 if __name__ == "__main__":

@@ -1,26 +1,27 @@
 """What entry buckets cost a producer (pip-486): messages on segments of one bucket and of several, by turns."""
 
-import statistics
 import uuid
 from collections import defaultdict
 from contextlib import AsyncExitStack
 
-from bench.measuring import Rate, table
+from bench.measurement import Better, Group, Measured, Measurement
 from bench.producing import library_round
+from bench.section import Run, Section, Servers
 from dev.access import PulsarAccess
 from scalable_topics.layout import TopicName
 from tests.support.pulsar_view import PulsarView
 from tests.support.scripted_leader import ScriptedLeader
 
+_MESSAGES = 30_000
 _SEGMENTS = 4
 # Of each segment; the first is the base of the ratios: no message waits for another one's bucket there.
 _BUCKETS = (1, 4, 16)
 _PULSAR_NAMESPACE = "public/default"
 
 
-async def report(count: int, rounds: int) -> str:
-    """Send `count` keyed messages in each round with each number of buckets, batching on."""
+async def _measure(run: Run) -> Measured:
     access = PulsarAccess.from_environment()
+    count = run.size(_MESSAGES, 2_000)
     rates: dict[int, list[float]] = defaultdict(list)
     fills: dict[int, list[float]] = defaultdict(list)
     async with AsyncExitStack() as stack:
@@ -38,16 +39,27 @@ async def report(count: int, rounds: int) -> str:
             )
             await stack.enter_async_context(leader)
         # The first round warms all ways and does not count.
-        for number in range(rounds + 1):
+        for number in range(run.rounds + 1):
             for buckets, topic in topics.items():
                 rate, fill = await library_round(access, topic, count)
                 if number:
                     rates[buckets].append(rate)
                     fills[buckets].append(fill)
-    title = f"Keyed messages sent by one producer to {_SEGMENTS} segments, by entry buckets of each segment"
-    return table(title, "messages/s", [Rate(_name(number, fills[number]), tuple(rates[number])) for number in _BUCKETS])
+    speed = (Measurement(_name(one), "messages/s", tuple(rates[one]), Better.HIGHER) for one in _BUCKETS)
+    size = (Measurement(_name(one), "messages in an entry", tuple(fills[one]), Better.NEITHER) for one in _BUCKETS)
+    base = _name(_BUCKETS[0])
+    return Measured((Group("Speed", tuple(speed), reference=base), Group("Batches", tuple(size), reference=base)))
 
 
-def _name(buckets: int, fills: list[float]) -> str:
-    many = "1 bucket, as if there were none" if buckets == 1 else f"{buckets} buckets"
-    return f"{many}; {statistics.median(fills):.0f} messages an entry"
+SECTION = Section(
+    "bucketing",
+    "What entry buckets cost a producer",
+    f"Keyed messages sent by one producer of the library to {_SEGMENTS} segments, by the number of entry buckets of "
+    "each segment. An entry holds messages of one bucket alone, so that more buckets make smaller batches.",
+    _measure,
+    Servers.CLASSIC,
+)
+
+
+def _name(buckets: int) -> str:
+    return "1 bucket, as if there were none" if buckets == 1 else f"{buckets} buckets"

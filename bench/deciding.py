@@ -4,7 +4,8 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from bench.measuring import Rate, table
+from bench.measurement import Better, Group, Measured, Measurement
+from bench.section import Run, Section
 from scalable_topics.layout import SegmentLayout
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.autoscale.config import AutoScaleConfig
@@ -17,19 +18,33 @@ _SEGMENTS = 64
 _SHAPES = 100
 _NOW_MS = 1_700_000_000_000
 _COLD_SINCE_MS = _NOW_MS - 3_600_000
+_NO_RULE = f"{_SEGMENTS} segments each, warm: no rule fires"
 _CONFIG = AutoScaleConfig(max_segments=128)
 
 
-def report(rounds: int) -> str:
-    """Measure one pass over the fleet for each kind of load; the ratio is to the fleet of small topics."""
-    cases = (
-        ("1 segment each, warm", _fleet(1, lambda: 5_000.0)),
-        (f"{_SEGMENTS} segments each, warm: no rule fires", _fleet(_SEGMENTS, lambda: 5_000.0)),
-        (f"{_SEGMENTS} segments each, one is hot: a split", _fleet(_SEGMENTS, lambda: 5_000.0, hottest=30_000.0)),
-        (f"{_SEGMENTS} segments each, all cold: a merge", _fleet(_SEGMENTS, lambda: 10.0 * random.random())),
-    )
-    rates = [Rate(name, tuple(_pass(fleet) for _ in range(rounds))) for name, fleet in cases]
-    return table(f"decide() for {TOPICS:,} topics", "decisions/s", rates)
+async def _measure(run: Run) -> Measured:
+    topics = run.size(TOPICS, 10 * _SHAPES)
+    cases = {
+        "1 segment each, warm": _fleet(1, lambda: 5_000.0),
+        _NO_RULE: _fleet(_SEGMENTS, lambda: 5_000.0),
+        f"{_SEGMENTS} segments each, one is hot: a split": _fleet(_SEGMENTS, lambda: 5_000.0, hottest=30_000.0),
+        f"{_SEGMENTS} segments each, all cold: a merge": _fleet(_SEGMENTS, lambda: 10.0 * random.random()),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in cases}
+    for _ in range(run.rounds):
+        for name, fleet in cases.items():
+            rates[name].append(_pass(fleet, topics))
+    rows = tuple(Measurement(name, "decisions/s", tuple(found), Better.HIGHER) for name, found in rates.items())
+    return Measured((Group(f"decide() for {TOPICS:,} topics", rows, reference=_NO_RULE),))
+
+
+SECTION = Section(
+    "deciding",
+    "Decisions",
+    "Whether a topic splits, merges or stays is decided once a minute. One pass over a fleet, in one process on one "
+    "core; ratios are to the case that is the rule: no rule fires.",
+    _measure,
+)
 
 
 def _fleet(segments: int, rate: Callable[[], float], hottest: float | None = None) -> Sequence[Situation]:
@@ -43,8 +58,8 @@ def _fleet(segments: int, rate: Callable[[], float], hottest: float | None = Non
     return found
 
 
-def _pass(shapes: Sequence[Situation]) -> float:
+def _pass(shapes: Sequence[Situation], topics: int) -> float:
     started = time.perf_counter()
-    for number in range(TOPICS):
+    for number in range(topics):
         decide(shapes[number % _SHAPES])
-    return TOPICS / (time.perf_counter() - started)
+    return topics / (time.perf_counter() - started)

@@ -2,8 +2,10 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from bench.measurement import Better, Group, Measured, Measurement
+from bench.section import Run, Section
 from scalable_topics_operator.assignment.sharing import share
 
 Deal = Callable[[Sequence[int], Sequence[str], Mapping[int, str]], dict[int, str]]
@@ -31,6 +33,28 @@ def report() -> str:
                 f"| {ratio} | {anew} ({anew / read:.1%}) |"
             )
     return "\n".join(lines) + "\n"
+
+
+async def _measure(run: Run) -> Measured:
+    return Measured(tuple(Group(f"{segments} segments", tuple(_rows(segments))) for segments in _SIZES))
+
+
+def _rows(segments: int) -> Iterator[Measurement]:
+    for name, steps in _stories(segments).items():
+        read, moved, least = _told(steps, _sticky)
+        _, anew, _ = _told(steps, _round_robin)
+        beside = f"of {read:,} read; the least is {least:,}, round robin anew moves {anew:,}"
+        yield Measurement(f"{name}, {beside}", "moved", (moved,), Better.LOWER, is_exact=True)
+
+
+SECTION = Section(
+    "rebalancing",
+    "Segments that change hands",
+    "How many segments get another reader when consumers come and go, summed over the steps of a story. They are dealt "
+    "by the operator's own code; beside that the fewest that could move if everyone is to have a fair share, and what "
+    "moves where segments are dealt round robin anew at each step.",
+    _measure,
+)
 
 
 def _stories(count: int) -> dict[str, list[Step]]:

@@ -7,17 +7,26 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.measuring import Rate, table
+from bench.measurement import Better, Group, Measured, Measurement, Of, Target
 from bench.process_tree import Usage, usage
+from bench.section import Run, Section, Servers
 from dev.access import PulsarAccess
 
 BROKERS = 50
+_SEGMENTS = 100_000
 _CORES = (1, 2)
+_TARGET = Target("the pipeline does at least 1.7 times as much on two cores as on one", 1.7, Of.RATIO)
+_PARTS = {
+    "read_seconds": "reading",
+    "state_seconds": "state",
+    "records_seconds": "records and pulse",
+    "whole_seconds": "the whole batch",
+}
 _RAISED = (0, 1, 10, 100)
 _HEAP = "2g"
 _INTERVAL_SECONDS = 10.0
@@ -41,13 +50,10 @@ class _Run:
         return float(statistics.median(one[name] for one in self.batches[share]))
 
 
-async def report(segments: int) -> str:
-    """Measure one driver after the other over the same fleet; records go to the real broker of the environment.
-
-    Args:
-        segments: of all brokers together.
-    """
+async def _measure(run: Run) -> Measured:
+    """One driver after the other over the same fleet; records go to the real broker of the environment."""
     access = PulsarAccess.from_environment()
+    segments = run.size(_SEGMENTS, 2_000)
     command = [sys.executable, "-m", "bench.segment_load_fleet", "--real-admin-url", access.admin_url]
     command += ["--brokers", str(BROKERS), "--segments", str(segments // BROKERS), "--raised", *map(str, _RAISED)]
     fleet = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
@@ -55,28 +61,28 @@ async def report(segments: int) -> str:
     try:
         ready = json.loads(await fleet.stdout.readline())
         runs = [await _run(cores, ready["admin_url"], access, fleet.pid) for cores in _CORES]
-        for run in runs:
+        for one in runs:
             # A batch that takes longer than a period has all segments begin anew, and then they tell of nothing.
-            if run.median(100, "records") < segments:
-                raise RuntimeError(f"on {run.cores} cores batches took too long for segments to count; is it quiet?")
+            if one.median(100, "records") < segments:
+                raise RuntimeError(f"on {one.cores} cores batches took too long for segments to count; is it quiet?")
     finally:
         fleet.terminate()
         await fleet.wait()
-    intro = (
-        f"{BROKERS} brokers, {segments:,} segments with a producer, a subscription and a consumer each; the answers of "
-        f"all brokers are {ready['answer_bytes'] / _MEGABYTE:.0f} MB. Java has a heap of {_HEAP}. A driver on one core "
-        "has that core for Java and Python together.\n"
-    )
-    return "\n".join(
-        [
-            intro,
-            *_speeds(runs, segments),
-            _times(runs),
-            _written(runs[-1]),
-            _needs(runs),
-            _planned(runs[-1], segments, ready["answer_bytes"]),
-        ]
-    )
+    groups = (*_speeds(runs, segments), *_records(runs), *_times(runs), _written(runs[-1]), _needs(runs))
+    size = f"{segments:,} segments; the answers of all brokers are {ready['answer_bytes'] / _MEGABYTE:.0f} MB."
+    return Measured((*groups, _planned(runs[-1], segments, ready["answer_bytes"])), (size,))
+
+
+SECTION = Section(
+    "pipeline",
+    "The load pipeline on Spark",
+    f"A driver over {BROKERS} brokers whose statistics are rendered beforehand, on one core and on two, batch after "
+    f"batch; a segment has a producer, a subscription and a consumer. Java has a heap of {_HEAP}. A driver on one core "
+    "has that core for Java and Python together, and where it has two it shares them with the fleet and with the "
+    f"broker that keeps the records. The default interval is {_INTERVAL_SECONDS:g} s. Rounds are batches.",
+    _measure,
+    Servers.CLASSIC,
+)
 
 
 async def _run(cores: int, admin_url: str, access: PulsarAccess, fleet: int) -> _Run:
@@ -113,100 +119,105 @@ async def _run(cores: int, admin_url: str, access: PulsarAccess, fleet: int) -> 
     return _Run(cores, batches, most, usage(fleet).cpu_seconds - fleet_before)
 
 
-def _speeds(runs: Sequence[_Run], segments: int) -> Iterable[str]:
+def _name(run: _Run) -> str:
+    return f"{run.cores} {'core' if run.cores == 1 else 'cores'}"
+
+
+def _speeds(runs: Sequence[_Run], segments: int) -> Iterator[Group]:
     for share in _RAISED:
-        rates = [
-            Rate(
-                f"{run.cores} {'core' if run.cores == 1 else 'cores'}",
+        rows = [
+            Measurement(
+                _name(run),
+                "segments/s",
                 tuple(segments / one["whole_seconds"] for one in run.batches[share]),
+                Better.HIGHER,
+                _TARGET if run.cores == 2 and share == 1 else None,
             )
             for run in runs
         ]
-        yield table(f"{share} % of the segments change materially", "segments/s", rates)
+        yield Group(f"{share} % of the segments change materially", tuple(rows), reference=_name(runs[0]))
 
 
-def _times(runs: Sequence[_Run]) -> str:
-    lines = [
-        f"## A batch, beside the interval of {_INTERVAL_SECONDS:g} s\n",
-        "| cores | of segments change | reading | state | records, pulse | whole batch | of the interval | records "
-        "| records/s |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for run in runs:
-        for share in _RAISED:
-            parts = ("read_seconds", "state_seconds", "records_seconds", "whole_seconds")
-            cells = [f"{run.median(share, name):.2f} s" for name in parts]
-            whole, records = run.median(share, "whole_seconds"), run.median(share, "records")
-            cells += [f"{whole / _INTERVAL_SECONDS:.0%}", f"{records:,.0f}", f"{records / whole:,.0f}"]
-            lines.append(f"| {run.cores} | {share} % | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _written(run: _Run) -> str:
-    naive = run.median(100, "record_bytes")
-    lines = [
-        "## Bytes written in a batch, beside writing all records anew\n",
-        "| of segments change | records | to the topic | of writing all anew | state kept |",
-        "|---|---|---|---|---|",
-    ]
-    for share in _RAISED:
-        stored = run.median(share, "record_bytes")
-        lines.append(
-            f"| {share} % | {run.median(share, 'records'):,.0f} | {stored / 1000:,.1f} kB | {stored / naive:.2%} "
-            f"| {run.median(share, 'state_bytes') / _MEGABYTE:.1f} MB |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _needs(runs: Sequence[_Run]) -> str:
-    lines = [
-        "## What it needs\n",
-        "| cores | Java, most resident | Python, most resident | processor time a batch: 1 % change | all change "
-        "| the rest of the machine: 1 % | all | the fleet, of its whole run |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for run in runs:
-        cells = [f"{most / _MEGABYTE:,.0f} MB" for most in (run.most.java_bytes, run.most.python_bytes)]
-        cells += [
-            f"{run.median(share, name):.1f} s" for name in ("cpu_seconds", "other_cpu_seconds") for share in (1, 100)
+def _records(runs: Sequence[_Run]) -> Iterator[Group]:
+    for share in _RAISED[1:]:
+        rows = [
+            Measurement(
+                _name(run),
+                "records/s",
+                tuple(one["records"] / one["whole_seconds"] for one in run.batches[share]),
+                Better.HIGHER,
+            )
+            for run in runs
         ]
-        lines.append(f"| {run.cores} | {' | '.join(cells)} | {run.fleet_cpu_seconds:.1f} s |")
-    return "\n".join(lines) + "\n"
+        yield Group(f"Records written a second, when {share} % change", tuple(rows), reference=_name(runs[0]))
 
 
-def _planned(run: _Run, segments: int, answer_bytes: int) -> str:
+def _times(runs: Sequence[_Run]) -> Iterator[Group]:
+    for run in runs:
+        rows = [
+            Measurement(f"{share} % change: {part}", "s", _all(run, share, key), Better.LOWER)
+            for share in (1, 100)
+            for key, part in _PARTS.items()
+        ]
+        yield Group(f"Where the time of a batch goes, on {_name(run)}", tuple(rows))
+
+
+def _written(run: _Run) -> Group:
+    rows = [
+        Measurement(
+            f"{share} % change", "kB", tuple(one / 1000 for one in _all(run, share, "record_bytes")), Better.LOWER
+        )
+        for share in _RAISED
+    ]
+    state = tuple(one / _MEGABYTE for one in _all(run, 1, "state_bytes"))
+    rows.append(Measurement("state kept, 1 % change", "MB", state, Better.LOWER))
+    return Group("Written to the topic in a batch, beside writing all anew", tuple(rows), reference="100 % change")
+
+
+def _needs(runs: Sequence[_Run]) -> Group:
+    rows: list[Measurement] = []
+    for run in runs:
+        name = _name(run)
+        for what, most in (("Java", run.most.java_bytes), ("Python", run.most.python_bytes)):
+            rows.append(Measurement(f"{name}: {what}, most resident", "MB", (most / _MEGABYTE,), Better.LOWER))
+        for share in (1, 100):
+            rows += [
+                Measurement(f"{name}: {what}, {share} % change", "CPU s a batch", _all(run, share, key), Better.LOWER)
+                for key, what in (("cpu_seconds", "the driver"), ("other_cpu_seconds", "the rest of the machine"))
+            ]
+        fleet = (run.fleet_cpu_seconds,)
+        rows.append(Measurement(f"{name}: the fleet, of its whole run", "CPU s", fleet, Better.LOWER))
+    return Group("What it needs", tuple(rows))
+
+
+def _planned(run: _Run, segments: int, answer_bytes: int) -> Group:
     """A fleet that was not measured: everything as many times as there are more segments, 1 % of which change."""
     times = _PLANNED_SEGMENTS / segments
     cpu_seconds = run.median(1, "cpu_seconds") * times
     others = run.median(1, "other_cpu_seconds") * times / _INTERVAL_SECONDS
     record_bytes = run.median(100, "record_bytes") / run.median(100, "records")
     records = _PLANNED_SEGMENTS / 100 / _INTERVAL_SECONDS
+    resident = run.most.java_bytes + run.most.python_bytes
+    busy = f"busy for {_PLANNED_LOAD:.0%} of it"
     rows = (
-        ("processor time of a batch", f"{cpu_seconds:.0f} s"),
+        ("processor time of a batch", "CPU s", cpu_seconds),
         (
-            f"cores for a batch every {_INTERVAL_SECONDS:g} s, busy for {_PLANNED_LOAD:.0%} of it",
-            f"{cpu_seconds / (_INTERVAL_SECONDS * _PLANNED_LOAD):.0f}",
+            f"for a batch every {_INTERVAL_SECONDS:g} s, {busy}",
+            "cores",
+            cpu_seconds / _INTERVAL_SECONDS / _PLANNED_LOAD,
         ),
-        ("interval that the cores of this run would keep", f"{run.median(1, 'whole_seconds') * times:.0f} s"),
-        ("resident memory of Java and Python, at most", f"{_resident(run) * times / 1e9:.0f} GB"),
-        ("state written in every batch", f"{run.median(1, 'state_bytes') * times / _MEGABYTE:.0f} MB"),
-        ("records a second", f"{records:,.0f}"),
-        ("written to the topic, by the second", f"{records * record_bytes / 1000:,.0f} kB"),
-        ("the topic after compaction", f"{_PLANNED_SEGMENTS * record_bytes / _MEGABYTE:.0f} MB"),
-        (f"sent by each of {BROKERS} brokers in a batch", f"{answer_bytes * times / BROKERS / _MEGABYTE:.0f} MB"),
-        ("cores for the broker that keeps the records and for the fleet, at most", f"{others:.1f}"),
+        ("interval that the cores of this run would keep", "s", run.median(1, "whole_seconds") * times),
+        ("resident memory of Java and Python, at most", "GB", resident * times / 1e9),
+        ("state written in every batch", "MB", run.median(1, "state_bytes") * times / _MEGABYTE),
+        ("records to the topic", "records/s", records),
+        ("written to the topic", "kB/s", records * record_bytes / 1000),
+        ("the topic after compaction", "MB", _PLANNED_SEGMENTS * record_bytes / _MEGABYTE),
+        (f"sent by each of {BROKERS} brokers in a batch", "MB", answer_bytes * times / BROKERS / _MEGABYTE),
+        ("for the broker that keeps the records and for the fleet, at most", "cores", others),
     )
-    return "\n".join(
-        [
-            f"## {_PLANNED_SEGMENTS:,} segments, on paper\n",
-            f"Not measured: {times:g} times what {run.cores} cores did with 1 % of {segments:,} segments changing.\n",
-            "| | |",
-            "|---|---|",
-            *(f"| {what} | {much} |" for what, much in rows),
-            "",
-        ]
-    )
+    title = f"{_PLANNED_SEGMENTS:,} segments on paper, {times:g} times what {_name(run)} did with 1 % changing"
+    return Group(title, tuple(Measurement(what, unit, (much,), Better.NEITHER) for what, unit, much in rows))
 
 
-def _resident(run: _Run) -> int:
-    return run.most.java_bytes + run.most.python_bytes
+def _all(run: _Run, share: int, name: str) -> tuple[float, ...]:
+    return tuple(one[name] for one in run.batches[share])

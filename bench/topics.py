@@ -1,12 +1,12 @@
 """Topics created a second: the operator over a real API server, beside a bare loop that asks the broker the same."""
 
 import asyncio
-import os
-import sys
 import time
 import uuid
 
-from bench.measuring import Rate, table
+from bench.measurement import Better, Group, Measured, Measurement
+from bench.operator_process import operator_process
+from bench.section import Run, Section, Servers
 from dev.access import PulsarAccess
 from scalable_topics.layout import TopicName, planned_initial
 from scalable_topics_operator.backends.admin.credentials import Credentials, FixedCredentials, Token
@@ -20,24 +20,61 @@ from tests.support import manifests
 from tests.support.crds import install_crds
 from tests.support.world import is_ready
 
+_TOPICS = 40
 _SEGMENTS = 4
 _SUBSCRIPTIONS = ("billing", "audit")
 _CONCURRENT = 16
+_BARE = "bare loop, same broker calls"
 _PULSAR_NAMESPACE = "public/default"
 
 
-async def report(count: int, rounds: int) -> str:
-    """Create `count` topics of 4 segments and 2 subscriptions in each round, both ways in turn."""
+async def _measure(run: Run) -> Measured:
     access = PulsarAccess.from_environment()
+    count = run.size(_TOPICS, 4)
+    profile = run.profile_to / "topics.prof" if run.profile_to is not None else None
     await asyncio.to_thread(install_crds)
     bare, operator = [], []
-    async with KubeClient() as kube, _OperatorUnderTest(kube, access) as namespace:
-        await _bare_round(access, 4)  # warms the broker's caches and its policy topic
-        for _ in range(rounds):
-            bare.append(await _bare_round(access, count))
-            operator.append(await _operator_round(kube, namespace, count))
-    rates = [Rate("bare loop, same broker calls", tuple(bare)), Rate("operator", tuple(operator))]
-    return table(f"Topics created ({_SEGMENTS} segments, {len(_SUBSCRIPTIONS)} subscriptions)", "topics/s", rates)
+    async with KubeClient() as kube:
+        namespace = await _namespace(kube, access)
+        async with operator_process(_flags(namespace), profile=profile):
+            # The first round warms the broker's caches and its policy topic, and waits for the operator.
+            await _bare_round(access, 4)
+            await _operator_round(kube, namespace, 4)
+            for _ in range(run.rounds):
+                bare.append(await _bare_round(access, count))
+                operator.append(await _operator_round(kube, namespace, count))
+    rows = (
+        Measurement(_BARE, "topics/s", tuple(bare), Better.HIGHER),
+        Measurement("operator, from objects to all Ready", "topics/s", tuple(operator), Better.HIGHER),
+    )
+    title = f"{count} topics at once, of {_SEGMENTS} segments and {len(_SUBSCRIPTIONS)} subscriptions"
+    return Measured((Group(title, rows, reference=_BARE, is_peer=True),))
+
+
+SECTION = Section(
+    "topics",
+    "Topics created",
+    "Objects are created on a real API server, and an operator makes topics of them. Beside it a bare loop that sends "
+    "the broker the same calls by the same admin client, without objects, journal and status: that is the most that "
+    "any controller could do.",
+    _measure,
+    Servers.CLASSIC,
+)
+
+
+async def _namespace(kube: KubeClient, access: PulsarAccess) -> str:
+    """A new namespace with a connection."""
+    namespace = f"bench-{uuid.uuid4().hex[:8]}"
+    await kube.create(NAMESPACES, None, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    await kube.create(SECRETS, namespace, manifests.secret("pulsar-token", token=access.superuser_token))
+    limits = {"maxConcurrentRequests": _CONCURRENT}
+    await kube.create(CONNECTIONS, namespace, manifests.connection("pulsar", access.admin_url, limits=limits))
+    return namespace
+
+
+def _flags(namespace: str) -> list[str]:
+    places = [f"--namespaces={namespace}", f"--operator-namespace={namespace}"]
+    return [*places, "--bind-port=0", "--gateway-port=0", "--log-level=WARNING"]
 
 
 async def _bare_round(access: PulsarAccess, count: int) -> float:
@@ -94,42 +131,3 @@ async def _operator_round(kube: KubeClient, namespace: str, count: int) -> float
         if all(is_ready(body) for body in mine):
             return count / (time.perf_counter() - started)
         await asyncio.sleep(0.1)
-
-
-class _OperatorUnderTest:
-    """An operator process with a namespace and a connection."""
-
-    def __init__(self, kube: KubeClient, access: PulsarAccess) -> None:
-        self._kube = kube
-        self._access = access
-        self._process: asyncio.subprocess.Process | None = None
-
-    async def __aenter__(self) -> str:
-        namespace = f"bench-{uuid.uuid4().hex[:8]}"
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        await self._kube.create(NAMESPACES, None, body)
-        await self._kube.create(
-            SECRETS, namespace, manifests.secret("pulsar-token", token=self._access.superuser_token)
-        )
-        await self._kube.create(
-            CONNECTIONS,
-            namespace,
-            manifests.connection("pulsar", self._access.admin_url, limits={"maxConcurrentRequests": _CONCURRENT}),
-        )
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "scalable_topics_operator",
-            f"--namespaces={namespace}",
-            f"--operator-namespace={namespace}",
-            "--bind-port=0",
-            "--gateway-port=0",
-            "--log-level=WARNING",
-            env=dict(os.environ),
-        )
-        return namespace
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            await self._process.wait()

@@ -10,58 +10,117 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.measurement import Better, Group, Measured, Measurement, Target
+from bench.section import Run, Section
 from dev.pki import Authority
 from tests.unit.gateway.api_server import GOOD, api_server
 
 _PATH = "/admin/v2/scalable/acme/shop/orders/watch"
 _SEGMENTS = 8
 _AT_ONCE = 50
-_IDLE_SECONDS = 30.0
+_IDLE_SECONDS = 15
 _COMMITS = 10
-_TLS_SESSIONS = 1_000
+_FEW, _MANY = 1_000, 10_000
+_TARGET = Target("the last of 1,000 watch sessions has a change within 100 ms", 100)
 _PING, _TEXT = 0x89, 0x81
-_MEBIBYTE, _KIBIBYTE = 1 << 20, 1 << 10
+_KIBIBYTE = 1 << 10
 
 
-async def report(sessions: int) -> str:
-    """Open so many sessions of one topic on a gateway in a process of its own, and commit changes."""
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """So many sessions, with TLS or without."""
+
+    sessions: int
+    has_tls: bool
+    target: Target | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.sessions:,} sessions{', TLS' if self.has_tls else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one gateway showed.
+
+    Args:
+        session_kibibytes: of resident memory for each session.
+        idle_cores: processor time by time while sessions are idle.
+        delays_ms: of each commit, until the last session has its frame.
+    """
+
+    session_kibibytes: float
+    idle_cores: float
+    delays_ms: tuple[float, ...]
+
+
+async def _measure(run: Run) -> Measured:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    few = min(1_000, sessions)
-    lines = [
-        f"## Watch sessions of one topic of {_SEGMENTS} segments\n",
-        "| sessions | | resident before | after | a session | CPU while idle | commit to the last one's frame, median "
-        f"of {_COMMITS} | longest |",
-        "|---|---|---|---|---|---|---|---|",
-        await _measured(few),
-        await _measured(sessions),
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        lines.append(await _measured(min(_TLS_SESSIONS, sessions), Path(folder)))
-    return "\n".join(lines) + "\n"
+    few = run.size(_FEW, 20)
+    cases = (_Case(few, False, _TARGET), _Case(run.size(_MANY, 50), False), _Case(few, True))
+    idle_seconds = run.size(_IDLE_SECONDS, 1)
+    seen: dict[_Case, list[_Seen]] = {case: [] for case in cases}
+    for _ in range(run.rounds):
+        for case in cases:
+            with tempfile.TemporaryDirectory() as folder:
+                seen[case].append(
+                    await _gateway_seen(case.sessions, Path(folder) if case.has_tls else None, idle_seconds)
+                )
+    delays = tuple(
+        Measurement(
+            one.name, "ms", tuple(statistics.median(each.delays_ms) for each in seen[one]), Better.LOWER, one.target
+        )
+        for one in cases
+    )
+    longest = tuple(
+        Measurement(one.name, "ms", tuple(max(each.delays_ms) for each in seen[one]), Better.LOWER) for one in cases
+    )
+    memory = tuple(
+        Measurement(one.name, "KiB", tuple(each.session_kibibytes for each in seen[one]), Better.LOWER) for one in cases
+    )
+    idle = tuple(
+        Measurement(one.name, "cores", tuple(each.idle_cores for each in seen[one]), Better.LOWER) for one in cases
+    )
+    base = cases[0].name
+    return Measured(
+        (
+            Group(f"From a commit to the last session's frame, median of {_COMMITS}", delays, reference=base),
+            Group(f"The longest of the {_COMMITS}", longest, reference=base),
+            Group("Resident memory of a session", memory, reference=base),
+            Group("Processor time while idle", idle, reference=base),
+        )
+    )
 
 
-async def _measured(sessions: int, pki: Path | None = None) -> str:
+SECTION = Section(
+    "watching",
+    "Watch sessions",
+    f"A gateway in a process of its own, and watchers of one topic of {_SEGMENTS} segments in another: what an idle "
+    "session costs, heartbeats included, and how soon the last of all watchers has a change, from when the gateway's "
+    "cache was told of it; the watchers' own work is part of that time.",
+    _measure,
+)
+
+
+async def _gateway_seen(sessions: int, pki: Path | None, idle_seconds: float) -> _Seen:
     async with _gateway(pki) as gateway:
         before = await gateway.ask("usage")
         clients = await gateway.connect(sessions)
         started = await gateway.ask("usage")
-        await asyncio.sleep(_IDLE_SECONDS)
+        # What idle sessions cost is what they cost over a time.
+        await asyncio.sleep(idle_seconds)
         after = await gateway.ask("usage")
         assert not any(client.lost for client in clients), "sessions were dropped"
-        delays_ms = [1000 * await _commit(gateway, clients) for _ in range(_COMMITS)]
+        delays_ms = tuple([1000 * await _commit(gateway, clients) for _ in range(_COMMITS)])
         for client in clients:
             client.close()
     each = (after["resident"] - before["resident"]) / sessions / _KIBIBYTE
-    idle = (after["cpu"] - started["cpu"]) / _IDLE_SECONDS
-    return (
-        f"| {sessions:,} | {'plain' if pki is None else 'TLS'} | {before['resident'] / _MEBIBYTE:,.0f} MiB | "
-        f"{after['resident'] / _MEBIBYTE:,.0f} MiB | {each:,.1f} KiB | {idle:.1%} of a core | "
-        f"{statistics.median(delays_ms):,.0f} ms | {max(delays_ms):,.0f} ms |"
-    )
+    return _Seen(each, (after["cpu"] - started["cpu"]) / idle_seconds, delays_ms)
 
 
 async def _commit(gateway: "_Gateway", clients: list["_Client"]) -> float:

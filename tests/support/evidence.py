@@ -13,6 +13,8 @@ from pathlib import Path
 _ROOT = Path(__file__).parents[2]
 _FOLDER = _ROOT / "docs" / "evidence"
 _GIT_SECONDS = 30.0
+# What runs like these write themselves is no change of what they run.
+_REPORTS = (":!docs/evidence", ":!docs/benchmarks.md", ":!docs/benchmarks.json")
 
 
 @dataclass(slots=True)
@@ -47,7 +49,7 @@ class Evidence:
         lines = [
             f"# {self.title}",
             "",
-            f"Made by `{self.command}`{_commit()} on {time.strftime('%Y-%m-%d', time.gmtime())} in "
+            f"Made by `{self.command}`{_at_commit()} on {time.strftime('%Y-%m-%d', time.gmtime())} in "
             f"{seconds / 60:.0f} min, on {os.cpu_count()} cores ({platform.system()} {platform.machine()}, "
             f"Python {platform.python_version()}) "
             f"that also ran the servers; load average {os.getloadavg()[2]:.1f} over the last 15 min, so that times are "
@@ -60,14 +62,19 @@ class Evidence:
         return True
 
 
-def _commit() -> str:
-    """Which commit was run, for the page; nothing where that is not known."""
+def commit() -> str:
+    """Which commit this tree is, and whether it has changes other than reports; nothing where that is not known."""
     try:
-        commit = _git("rev-parse", "--short=12", "HEAD")
-        is_changed = bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/evidence"))
+        found = _git("rev-parse", "--short=12", "HEAD")
+        is_changed = bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", *_REPORTS))
     except (OSError, subprocess.SubprocessError):
         return ""
-    return f" at commit {commit}{' with changes' if is_changed else ''}"
+    return f"{found}{' with changes' if is_changed else ''}"
+
+
+def _at_commit() -> str:
+    found = commit()
+    return f" at commit {found}" if found else ""
 
 
 def _git(*arguments: str) -> str:
