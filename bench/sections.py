@@ -2,11 +2,12 @@
 
 from types import MappingProxyType
 
-from bench import bucketing, deciding, kernel, producing, rebalancing, segment_load, topics, watching
+from bench import bucketing, deciding, kernel, producing, rebalancing, scale, segment_load, topics, watching
 from bench.section import Section
 
 SECTIONS: tuple[Section, ...] = (
     topics.SECTION,
+    scale.SECTION,
     producing.SECTION,
     bucketing.SECTION,
     watching.SECTION,

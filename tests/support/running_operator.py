@@ -31,9 +31,17 @@ class RunningOperator:
         namespace: the one Kubernetes namespace it watches and keeps its installation record in.
         log_file: where its logs go; several lives append to it.
         flags: after the defaults, so that they win. Several replicas share a namespace.
+        under: what Python runs the operator under, such as `-m cProfile`.
     """
 
-    def __init__(self, kubeconfig: Path, namespace: str, log_file: Path, flags: tuple[str, ...] = FAST_FLAGS) -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        namespace: str,
+        log_file: Path,
+        flags: tuple[str, ...] = FAST_FLAGS,
+        under: tuple[str, ...] = (),
+    ) -> None:
         self.namespace = namespace
         self.log_file = log_file
         self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
@@ -48,6 +56,7 @@ class RunningOperator:
             "--auto-scale-enabled=false",
             *flags,
         )
+        self._under = under
         self._process: subprocess.Popen[bytes] | None = None
         self._read_from = 0
         self._identity = ""
@@ -63,7 +72,7 @@ class RunningOperator:
         self._read_from = self.log_file.stat().st_size if self.log_file.exists() else 0
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "scalable_topics_operator", *self._flags],
+                [sys.executable, *self._under, "-m", "scalable_topics_operator", *self._flags],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

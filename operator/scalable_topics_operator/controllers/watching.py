@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
 
 import kopf
 from kopf._core.engines.peering import Identity
@@ -90,6 +90,19 @@ class _EndlessBackoffs:
             yield random.uniform(_LAST_BACKOFF_SECONDS / 2, _LAST_BACKOFF_SECONDS)
 
 
+class _NothingToCompare(kopf.DiffBaseStorage):
+    """No handler asks kopf what has changed, so it need not copy the whole of each object to be able to tell."""
+
+    def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> kopf.BodyEssence:
+        return cast(kopf.BodyEssence, {})
+
+    def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:
+        return None
+
+    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
+        """Keep nothing."""
+
+
 def _make_settings() -> kopf.OperatorSettings:
     """kopf tuned for ten thousand objects, and told to write nothing of its own."""
     settings = kopf.OperatorSettings()
@@ -99,6 +112,7 @@ def _make_settings() -> kopf.OperatorSettings:
     settings.watching.client_timeout = 300
     settings.watching.server_timeout = 240
     settings.networking.request_timeout = 60
+    settings.persistence.diffbase_storage = _NothingToCompare()
     settings.networking.error_backoffs = _EndlessBackoffs()
     return settings
 

@@ -41,6 +41,10 @@ from scalable_topics_operator.operations.recover import rebuild_from_segments, r
 from scalable_topics_operator.operations.reshape import create_children
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 
+_LISTING_AGE_SECONDS = 5.0
+"""How old the listing of a namespace may be by which new topics are made. Many are made at once, and a listing names
+every topic of the namespace; a segment that it does not show yet is met when one of its name is to be made (R9)."""
+
 
 async def establish(ctx: OperationContext, name: NameState, judgement: Judgement, request: Request) -> bool:
     """Bring a topic without a layout to one: by creating it, or by rebuilding it from its segments.
@@ -62,7 +66,7 @@ async def establish(ctx: OperationContext, name: NameState, judgement: Judgement
             raise NameRefused(judgement.reason, judgement.message)
         case Verdict.FREE:
             # Without a claim there may still be segments: the claim was lost, or a deleted topic left some behind.
-            if await recover_unclaimed(ctx, request):
+            if await recover_unclaimed(ctx, request, listing_age_seconds=_LISTING_AGE_SECONDS):
                 return False
             if ctx.declared.migrates:
                 await _drop_journal(ctx)
@@ -185,6 +189,6 @@ async def _commit_created(ctx: OperationContext, layout: SegmentLayout, operatio
 
 async def _first_unused_id(ctx: OperationContext) -> int:
     """0 for a fresh name; above every id ever seen where segments of an earlier life are still about (R9)."""
-    found = await ctx.backend.list_segments(ctx.topic)
+    found = await ctx.backend.list_segments(ctx.topic, max_age_seconds=_LISTING_AGE_SECONDS)
     records = [witness.record for witness in await witnesses_of(ctx, found)]
     return max([next_unused_id(records), *(segment.segment_id + 1 for segment in found)])

@@ -31,6 +31,7 @@ class Call:
         lookup_path: a GET whose answer names that broker's address. Asked when the admin URL itself seemed to be the
             broker and then did not answer: it may be a proxy, which sends every call to whichever broker it likes.
         broker: `host:port` of the broker to ask, as the cluster lists it; empty for whoever answers.
+        is_large: the answer may be of megabytes, so that it is worth a broker's while to compress it.
     """
 
     operation: str
@@ -46,6 +47,7 @@ class Call:
     owner_path: str | None = None
     lookup_path: str | None = None
     broker: str = ""
+    is_large: bool = False
 
     @property
     def what(self) -> str:

@@ -86,6 +86,7 @@ class ClusterApi:
             About.CLUSTER,
             right=_SUPERUSER,
             broker=broker,
+            is_large=True,
         )
         found = (await self._http.send(call)).json(call.what)
         return found if isinstance(found, dict) else {}

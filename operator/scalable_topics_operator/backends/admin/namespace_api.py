@@ -23,7 +23,15 @@ class NamespaceApi:
 
     async def topics(self, namespace: str) -> list[str]:
         """Full names of all persistent topics; partitions as `...-partition-N`."""
-        call = Call("list-topics", "GET", topics_path(namespace), namespace, About.NAMESPACE, right="any grant")
+        call = Call(
+            "list-topics",
+            "GET",
+            topics_path(namespace),
+            namespace,
+            About.NAMESPACE,
+            right="any grant",
+            is_large=True,
+        )
         found = (await self._http.send(call)).json(call.what)
         if not isinstance(found, list):
             raise BackendUnavailable(f"{call.what}: the answer is not a list")

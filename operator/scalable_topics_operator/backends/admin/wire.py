@@ -77,7 +77,9 @@ class Wire:
         """
         if self._closed:
             raise BackendUnavailable(f"{call.what}: the connection to {origin} was closed")
-        headers = {"Accept": "application/json", **credentials.headers()}
+        # Brokers compress whatever they may, which for a few hundred bytes costs both sides more than it saves.
+        encoding = "gzip" if call.is_large else "identity"
+        headers = {"Accept": "application/json", "Accept-Encoding": encoding, **credentials.headers()}
         data: bytes | None = None
         if call.body is not None:
             headers["Content-Type"] = "application/json"

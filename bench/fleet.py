@@ -1,0 +1,257 @@
+"""Many topics of one operator: how fast they are made, what they cost at rest, and how long a restart takes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from prometheus_client.parser import text_string_to_metric_families
+
+from bench.fleet_watch import FleetWatch, watched_fleet
+from bench.operator_process import rendered
+from bench.topic_calls import manifest
+from dev.access import PulsarAccess
+from scalable_topics_operator.cluster.kube_client import KubeClient
+from scalable_topics_operator.cluster.kube_login import load_endpoint
+from scalable_topics_operator.cluster.resources import TOPICS
+from tests.support.fleet import process_cpu_seconds, process_memory_mb
+from tests.support.metrics import read_page
+from tests.support.pulsar_view import PulsarView
+from tests.support.running_operator import RunningOperator
+from tests.support.world_making import create_namespace, make_world, random_name
+
+# As an installation has it; RunningOperator's own defaults are those of tests.
+_FLAGS = ("--lease-seconds=15", "--log-level=INFO", "--auto-scale-enabled=true")
+_APPLIED_AT_ONCE = 16
+_FOR_EACH_SECONDS = 2.0
+"""How long a topic may take in a long row of them before the measurement is given up."""
+_SAMPLE_SECONDS = 1.0
+_TOPICS_DONE = {"kind": TOPICS.plural, "result": "done"}
+_WRITE = re.compile(r'apiserver_request_total{.*group="scalabletopics.io".*verb="(PATCH|APPLY|PUT|DELETE)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an operator did and took in some time.
+
+    Args:
+        seconds: how long.
+        cpu_seconds: processor time.
+        memory_mb: the most resident memory that was seen.
+        calls: to the brokers, by operation.
+        writes: changes of our kinds' objects, creations apart, as the API server counts them.
+        reconciles: of topics.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    memory_mb: float
+    calls: Mapping[str, int]
+    writes: int
+    reconciles: int
+
+    @property
+    def cores(self) -> float:
+        """Processor time as a share of one core."""
+        return self.cpu_seconds / self.seconds
+
+
+class Meter:
+    """Adds up what an operator does from the moment that this is made, by `begin`."""
+
+    def __init__(self, operator: RunningOperator) -> None:
+        self._operator = operator
+        self._started = time.perf_counter()
+        self._cpu_seconds = process_cpu_seconds(operator.pid)
+        self._memory_mb = 0.0
+        self._calls: Counter[str] = Counter()
+        self._writes = self._reconciles = 0
+
+    @classmethod
+    async def begin(cls, operator: RunningOperator) -> Meter:
+        """Begin now. The operator runs."""
+        meter = cls(operator)
+        meter._calls, meter._reconciles = await _counted(operator)
+        meter._writes = await _written()
+        return meter
+
+    def sample(self) -> None:
+        """Look at its memory."""
+        self._memory_mb = max(self._memory_mb, process_memory_mb(self._operator.pid))
+
+    async def read(self) -> Cost:
+        """What it did and took until now."""
+        seconds, cpu_seconds = time.perf_counter() - self._started, process_cpu_seconds(self._operator.pid)
+        self.sample()
+        calls, reconciles = await _counted(self._operator)
+        return Cost(
+            seconds,
+            cpu_seconds - self._cpu_seconds,
+            self._memory_mb,
+            calls - self._calls,
+            await _written() - self._writes,
+            reconciles - self._reconciles,
+        )
+
+
+@dataclass(slots=True)
+class Fleet:
+    """Many topics of one operator.
+
+    Args:
+        kube: the API server.
+        operator: looks after them.
+        watch: when they became Ready.
+        namespace: of the objects.
+        pulsar_namespace: of the topics.
+        applied_at_seconds: when each was declared, by its object's name.
+    """
+
+    kube: KubeClient
+    operator: RunningOperator
+    watch: FleetWatch
+    namespace: str
+    pulsar_namespace: str
+    applied_at_seconds: dict[str, float] = field(default_factory=dict)
+
+    async def apply(self, name: str) -> None:
+        """Declare one topic."""
+        self.applied_at_seconds[name] = time.perf_counter()
+        await self.kube.create(TOPICS, self.namespace, manifest(name, self.pulsar_namespace))
+
+    async def grow(self, prefix: str, counts: Sequence[int]) -> dict[int, Cost]:
+        """Declare topics as fast as the API server takes them, and wait for the operator to make them.
+
+        Args:
+            prefix: of their names.
+            counts: ascending; the last is how many there are. Answered is what it took until so many were Ready.
+        """
+        meter, had = await Meter.begin(self.operator), len(self.watch.ready_at_seconds)
+        numbers = iter(range(counts[-1]))
+
+        async def applier() -> None:
+            for number in numbers:
+                await self.apply(f"{prefix}-{number}")
+
+        found: dict[int, Cost] = {}
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(_APPLIED_AT_ONCE):
+                tasks.create_task(applier())
+            for count in counts:
+                within_seconds = 60 + _FOR_EACH_SECONDS * count
+                waiting = tasks.create_task(self.watch.until_ready(had + count, within_seconds=within_seconds))
+                while not waiting.done():
+                    await asyncio.wait({waiting}, timeout=_SAMPLE_SECONDS)
+                    meter.sample()
+                await waiting
+                found[count] = await meter.read()
+                print(f"{count:,} topics are Ready after {found[count].seconds:.0f} s", flush=True)
+        return found
+
+    async def latencies(self, prefix: str, count: int, per_second: float) -> list[float]:
+        """Declare topics at an even pace; answers the seconds from declaring each to its being Ready."""
+        had = len(self.watch.ready_at_seconds)
+        names = [f"{prefix}-{number}" for number in range(count)]
+        begins = time.perf_counter()
+        async with asyncio.TaskGroup() as tasks:
+            for number, name in enumerate(names):
+                await asyncio.sleep(max(0.0, begins + number / per_second - time.perf_counter()))
+                tasks.create_task(self.apply(name))
+        await self.watch.until_ready(had + count, within_seconds=60 + _FOR_EACH_SECONDS * count)
+        return [self.watch.ready_at_seconds[name] - self.applied_at_seconds[name] for name in names]
+
+    async def rest(self, seconds: float) -> Cost:
+        """Watch the operator for a while in which nothing is to be done."""
+        meter = await Meter.begin(self.operator)
+        ends = time.perf_counter() + seconds
+        while time.perf_counter() < ends:
+            await asyncio.sleep(_SAMPLE_SECONDS)
+            meter.sample()
+        return await meter.read()
+
+    async def restart(self) -> tuple[float, Cost]:
+        """Kill the operator and start it again; answers the seconds until it had listed everything, and what it took
+        from then on until every topic had been looked at and none waited.
+        """
+        self.operator.kill()
+        started = time.perf_counter()
+        await asyncio.to_thread(self.operator.start)
+        listed_seconds = time.perf_counter() - started
+        meter, topics = await Meter.begin(self.operator), len(self.watch.ready_at_seconds)
+        ends = started + 60 + _FOR_EACH_SECONDS * topics
+        while time.perf_counter() < ends:
+            meter.sample()
+            _, reconciles = await _counted(self.operator)
+            if reconciles >= topics and not await _waiting(self.operator):
+                return listed_seconds, await meter.read()
+            await asyncio.sleep(_SAMPLE_SECONDS)
+        raise TimeoutError(f"not all of {topics} topics were looked at after a restart")
+
+
+@asynccontextmanager
+async def fleet(
+    access: PulsarAccess, folder: Path, *, profile: Path | None = None, **connection: Any
+) -> AsyncIterator[Fleet]:
+    """An operator with a connection and no topic yet, in namespaces of its own; it is killed at the end.
+
+    Args:
+        access: the brokers. KUBECONFIG names the API server, which has our kinds.
+        folder: for the operator's log.
+        profile: file for what Python's profiler saw of the operator; None for no profiler.
+        connection: goes into the spec of the connection.
+    """
+    namespace = random_name("fleet")
+    async with KubeClient() as kube, PulsarView(access.admin_url, access.superuser_token) as view:
+        await create_namespace(kube, namespace)
+        world = await make_world(kube, view, access, namespace, **{"probeIntervalSeconds": 60, **connection})
+        under = () if profile is None else ("-m", "cProfile", "-o", str(profile))
+        log_file = folder / f"{namespace}.log"
+        operator = RunningOperator(Path(os.environ["KUBECONFIG"]), namespace, log_file, _FLAGS, under)
+        try:
+            await asyncio.to_thread(operator.start)
+            async with watched_fleet(namespace) as watch:
+                yield Fleet(kube, operator, watch, namespace, world.pulsar_namespace)
+            await asyncio.to_thread(operator.stop)
+        finally:
+            operator.kill()
+        if profile is not None:
+            profile.with_suffix(".txt").write_text(rendered(profile), encoding="utf-8")
+
+
+async def _counted(operator: RunningOperator) -> tuple[Counter[str], int]:
+    """Calls to the brokers by operation, and reconciles of topics, in this life of an operator."""
+    calls: Counter[str] = Counter()
+    reconciles = 0
+    for family in text_string_to_metric_families(await read_page(operator)):
+        for sample in family.samples:
+            if sample.name == "scalable_topics_admin_call_seconds_count":
+                calls[sample.labels["operation"]] += int(sample.value)
+            elif sample.name == "scalable_topics_reconciles_total" and sample.labels == _TOPICS_DONE:
+                reconciles += int(sample.value)
+    return calls, reconciles
+
+
+async def _waiting(operator: RunningOperator) -> int:
+    for line in (await read_page(operator)).splitlines():
+        if line.startswith("scalable_topics_queue_waiting "):
+            return int(float(line.rpartition(" ")[2]))
+    return 0
+
+
+async def _written() -> int:
+    endpoint = load_endpoint()
+    async with (
+        aiohttp.ClientSession(headers=endpoint.headers, timeout=aiohttp.ClientTimeout(total=60)) as session,
+        session.get(endpoint.server + "/metrics", ssl=endpoint.ssl_context or True) as response,
+    ):
+        lines = (await response.text()).splitlines()
+    return sum(int(float(line.rpartition(" ")[2])) for line in lines if _WRITE.match(line))
