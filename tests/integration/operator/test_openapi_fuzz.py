@@ -23,7 +23,7 @@ from tests.support.waiting import eventually
 from tests.support.world import phase
 from tests.support.world_making import create_namespace, make_world, random_name
 
-_SECONDS = 90
+_SECONDS = 45
 _LEAST_CASES = 200
 # What its schema allows may still not be possible, and while a topic changes one has to come again.
 _CONFIGURATION = """\
