@@ -34,9 +34,15 @@ _HOT, _WARM = 30_000.0, 5_000.0
 
 @dataclass(slots=True)
 class CallCounter:
-    """Counts calls of functions of Python and of C, while it is told to."""
+    """Counts calls of functions of Python and of C, while it is told to.
+
+    Args:
+        calls: counted so far.
+        waits: how often a coroutine had to wait.
+    """
 
     calls: int = 0
+    waits: int = 0
 
     def of(self, work: Callable[[], object]) -> int:
         """How many calls a piece of work makes the second time: the first fills caches."""
@@ -55,6 +61,7 @@ class CallCounter:
             except StopIteration as done:
                 result: T = done.value
                 return result
+            self.waits += 1
             value = yield waits_for
 
     def _counted(self, work: Callable[[], T]) -> T:
