@@ -7,7 +7,7 @@ from tests.support.bucket_drain import BUCKETS, KEYS, Backlog, Drain
 from tests.support.drain_record import DrainRecord
 from tests.support.replicas import replicas
 
-_MESSAGES = 30_000
+_MESSAGES = 50_000
 _CONSUMERS = (1, 4, 16)
 _HANDLING_MS = 1.0
 # A round has to wait for 21 processes that join, and its spread is small.

@@ -28,6 +28,29 @@ from tests.support.world_making import create_namespace, random_name
 _TURNS = 10
 _SPLIT_P50 = Target("half of all splits keep no message of a producer waiting longer than 100 ms", 100)
 _SPLIT_P99 = Target("99 % of all splits keep no message of a producer waiting longer than 500 ms", 500)
+_WAITS = (
+    "Producers of this library are told of a change before it happens and hold messages only from the terminated "
+    "parent to the next layout."
+)
+_MAKES = (
+    "On Classic the operator makes every segment with its cursors and its record, one call each or more, and publishes "
+    "the layout; brokers that own layouts do it in one call."
+)
+_CHANGES = (
+    "On Classic the operator journals each step in the object, makes the children, waits until producers have let go, "
+    "terminates the parent and looks twice whether it is sealed; brokers that own layouts do it in one call."
+)
+_ALONE = "These are the fewest calls that a change cannot do without, and not what the operator sends."
+_REASONS = {
+    **{f"Stall of a {kind}: {part}": _WAITS for kind in (SPLIT, MERGE) for part in ("p50", "p99")},
+    **{f"{SEGMENTS} segments made, by an object: {part}": _MAKES for part in ("p50", "p99")},
+    **{f"A {kind}, by an object: {part}": _CHANGES for kind in (SPLIT, MERGE) for part in ("p50", "p99")},
+    **{
+        f"{what}, the brokers' calls alone: {part}": _ALONE
+        for what in (f"{SEGMENTS} segments made", f"A {SPLIT}", f"A {MERGE}")
+        for part in ("p50", "p99")
+    },
+}
 
 
 async def _measure(run: Run) -> Measured:
@@ -60,6 +83,7 @@ SECTION = Section(
     "and announcement. p50 is that of each round, p99 that of all rounds together.",
     _measure,
     Servers.BOTH,
+    _REASONS,
 )
 
 

@@ -38,7 +38,9 @@ async def test_a_sealed_backlog_is_drained_by_several(
         backlog = Backlog(one, pulsar, tmp_path, _MESSAGES)
         await backlog.fill(_DRAINS)
         for drain in _DRAINS:
-            records[drain] = await backlog.drained(drain)
+            record = records[drain] = await backlog.drained(drain)
+            assert len(record.shares) == drain.consumers
+            assert min(record.shares) > 0, f"{drain}: somebody got nothing of the backlog"
             print(drain, records[drain])
     lines = _told(records, backlog)
     print(*lines, sep="\n")

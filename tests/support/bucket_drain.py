@@ -91,14 +91,12 @@ class Backlog:
     async def drained(self, drain: Drain) -> DrainRecord:
         """Have the backlog drained, and what came after it; answers what the consumers saw.
 
-        Raises AssertionError if a message was lost or out of order, or if somebody got nothing.
+        Raises AssertionError if a message was lost or out of order.
         """
         assert self._sent is not None
         logs = await self._consumers_logs(drain)
         record = await asyncio.to_thread(read_drain, logs, self._sent.counts(), _SEALED)
         assert (record.lost, record.disordered, record.unacknowledged, record.early) == (0, 0, 0, 0), drain
-        assert len(record.shares) == drain.consumers
-        assert min(record.shares) > 0, f"{drain}: somebody got nothing of the backlog"
         return record
 
     async def _consumers_logs(self, drain: Drain) -> Sequence[Path]:
