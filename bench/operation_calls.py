@@ -51,7 +51,7 @@ class _Counted:
         self._world = bench.world
 
     async def life(self, segments: int) -> dict[str, _Calls]:
-        """Of one topic from its creation to its deletion, by operation."""
+        """Of one topic of two or more segments, from its creation to its deletion, by operation."""
         name, world = random_name("counted"), self._world
         manifest = manifests.topic(
             name,
@@ -67,7 +67,8 @@ class _Counted:
             await world.until_ready(name)
 
         async def changed(kind: str, **block: Any) -> None:
-            assert phase(await world.operate(name, kind, **block)) == "Succeeded"
+            ended = await world.operate(name, kind, **block)
+            assert phase(ended) == "Succeeded", ended["status"]
 
         async def deleted() -> None:
             await world.delete(TOPICS, name)
@@ -113,7 +114,7 @@ async def _measure(run: Run) -> Measured:
             await bench.world.until_reason("pulsar", "Reconciled", resource=CONNECTIONS)
             counted = _Counted(bench)
             # The first topic of a namespace has the namespace looked at.
-            await counted.life(1)
+            await counted.life(2)
             for _ in range(run.rounds):
                 few.append(await counted.life(_FEW))
                 many.append(await counted.life(_MANY))

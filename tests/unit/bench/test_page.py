@@ -44,7 +44,9 @@ def test_targets_come_first_with_why_they_are_missed() -> None:
         delay("half", 80, target=Target("at most 100 ms", 100)),
         delay("most", 600, target=Target("at most 500 ms", 500)),
     )
-    page = _page(section("stalls", "Stalls", [("most", "The collector."), ("half", "Quick.")]), stalls)
+    page = _page(
+        section("stalls", "Stalls", [("at most 500 ms", "The collector."), ("at most 100 ms", "Quick.")]), stalls
+    )
     assert "| [Stalls](#stalls) | at most 100 ms | 80 ms | met |  |" in page
     assert "| [Stalls](#stalls) | at most 500 ms | 600 ms | **missed** | The collector. |" in page
 
@@ -57,13 +59,17 @@ def test_a_ratio_is_shown_as_one() -> None:
 
 
 def test_ahead_and_behind_are_told_with_reasons() -> None:
-    group = beside_peer(rate("peer", 100), rate("ours", 50), rate("other", 200))
+    group = beside_peer(rate("peer", 100), rate("ours", 50), rate("mine", 20), rate("other", 200))
     page = _page(section("one", "One", [("Beside a peer", "It is Python.")]), Measured((group,)))
-    ahead, behind = page.index("**Ahead**"), page.index("**Behind**")
-    assert (
-        ahead < page.index("other 200 messages/s, peer 100 messages/s (ratio 2.00, higher is better). It is") < behind
+    ahead, behind = page.index("**Ahead**:"), page.index("**Behind**:")
+    better = (
+        "- [One](#one): Beside a peer, other: 200 messages/s beside 100 (ratio 2.00, higher is better). It is Python."
     )
-    assert behind < page.index("ours 50 messages/s, peer 100 messages/s (ratio 0.50, higher is better). It is Python.")
+    worse = (
+        "- [One](#one): Beside a peer, ours: 50 messages/s beside 100 (ratio 0.50, higher is better); Beside a peer, "
+        "mine: 20 messages/s beside 100 (ratio 0.20, higher is better). It is Python."
+    )
+    assert ahead < page.index(better) < behind < page.index(worse)
     assert "**Level**: nothing." in page
 
 
