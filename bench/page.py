@@ -92,7 +92,8 @@ def _targets(parts: _Parts) -> Iterable[str]:
     for section, result in parts:
         for one in targets(result.measured.groups):
             unit = "" if one.target.of is Of.RATIO else one.measurement.unit
-            value = "not measured" if one.value is None else f"{shown(one.value)} {unit}".strip()
+            value = "no ratio" if one.value is None else f"{shown(one.value)} {unit}".strip()
+            value += f" ({one.measurement.name})"
             reason = "" if one.is_met else section.reasons.get(one.target.text, "")
             rows.append((_link(section), one.target.text, value, "met" if one.is_met else "**missed**", reason))
     return table(["section", "target", "measured", "", "why"], rows) if rows else ["No section has one."]
@@ -100,24 +101,25 @@ def _targets(parts: _Parts) -> Iterable[str]:
 
 def _standings(parts: _Parts) -> Iterable[str]:
     for standing in Standing:
-        lines = []
+        lines: list[str] = []
         for section, result in parts:
             found = [one for one in comparisons(result.measured.groups) if one.standing is standing]
             if found:
-                lines.append(_standing(section, found))
+                lines += _standing(section, found)
         yield from (f"**{standing.capitalize()}**" + (":" if lines else ": nothing."), "")
         yield from (*lines, "") if lines else ()
 
 
-def _standing(section: Section, found: Sequence[Comparison]) -> str:
-    """All that stands so in a section, and each reason once."""
-    told = "; ".join(
-        f"{one.group.title}, {one.measurement.name}: {shown(one.measurement.median)} {one.measurement.unit} beside "
-        f"{shown(one.reference.median)} (ratio {one.ratio:.2f}, {_way(one.measurement.better)})"
-        for one in found
-    )
+def _standing(section: Section, found: Sequence[Comparison]) -> Iterable[str]:
+    """All that stands so in a section, after the reasons, each once."""
     reasons = dict.fromkeys(_reason(section, one.group, one.measurement) for one in found)
-    return " ".join([f"- {_link(section)}: {told}.", *filter(None, reasons)])
+    yield " ".join([f"- {_link(section)}.", *filter(None, reasons)])
+    for one in found:
+        ours, theirs = (f"{shown(each.median)} {each.unit}" for each in (one.measurement, one.reference))
+        yield (
+            f"  - {one.group.title}: {one.measurement.name} {ours}, {one.reference.name} {theirs} "
+            f"(ratio {one.ratio:.2f}, {_way(one.measurement.better)})"
+        )
 
 
 def _regressions(parts: _Parts) -> Iterable[str]:

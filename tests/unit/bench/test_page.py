@@ -47,13 +47,13 @@ def test_targets_come_first_with_why_they_are_missed() -> None:
     page = _page(
         section("stalls", "Stalls", [("at most 500 ms", "The collector."), ("at most 100 ms", "Quick.")]), stalls
     )
-    assert "| [Stalls](#stalls) | at most 100 ms | 80 ms | met |  |" in page
-    assert "| [Stalls](#stalls) | at most 500 ms | 600 ms | **missed** | The collector. |" in page
+    assert "| [Stalls](#stalls) | at most 100 ms | 80 ms (half) | met |  |" in page
+    assert "| [Stalls](#stalls) | at most 500 ms | 600 ms (most) | **missed** | The collector. |" in page
 
 
 def test_a_ratio_is_shown_as_one() -> None:
     group = beside_peer(rate("peer", 100), rate("ours", 96, target=at_least_share(0.95)))
-    assert "| [One](#one) | at least 0.95 of the peer's | 0.96 | met |  |" in _page(
+    assert "| [One](#one) | at least 0.95 of the peer's | 0.96 (ours) | met |  |" in _page(
         section("one", "One"), Measured((group,))
     )
 
@@ -62,12 +62,11 @@ def test_ahead_and_behind_are_told_with_reasons() -> None:
     group = beside_peer(rate("peer", 100), rate("ours", 50), rate("mine", 20), rate("other", 200))
     page = _page(section("one", "One", [("Beside a peer", "It is Python.")]), Measured((group,)))
     ahead, behind = page.index("**Ahead**:"), page.index("**Behind**:")
-    better = (
-        "- [One](#one): Beside a peer, other: 200 messages/s beside 100 (ratio 2.00, higher is better). It is Python."
-    )
+    better = "  - Beside a peer: other 200 messages/s, peer 100 messages/s (ratio 2.00, higher is better)"
     worse = (
-        "- [One](#one): Beside a peer, ours: 50 messages/s beside 100 (ratio 0.50, higher is better); Beside a peer, "
-        "mine: 20 messages/s beside 100 (ratio 0.20, higher is better). It is Python."
+        "- [One](#one). It is Python.\n"
+        "  - Beside a peer: ours 50 messages/s, peer 100 messages/s (ratio 0.50, higher is better)\n"
+        "  - Beside a peer: mine 20 messages/s, peer 100 messages/s (ratio 0.20, higher is better)\n"
     )
     assert ahead < page.index(better) < behind < page.index(worse)
     assert "**Level**: nothing." in page
