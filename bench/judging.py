@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bench.measurement import Better, Group, Measurement, Of
+from bench.measurement import Better, Group, Measurement, Of, Target
 from bench.report import Result
 
 # Less of a difference is nothing to tell of, however steady the rounds.
@@ -27,22 +27,25 @@ class TargetOutcome:
     Args:
         group: where it stands.
         measurement: of which.
+        target: what it is to reach.
         value: what is compared with the limit; None if there is no ratio to compare.
         is_met: whether it keeps to it.
     """
 
     group: Group
     measurement: Measurement
+    target: Target
     value: float | None
     is_met: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A measurement beside that of a peer."""
+    """A measurement beside the reference of its group, which is a peer."""
 
     group: Group
     measurement: Measurement
+    reference: Measurement
     ratio: float
     standing: Standing
 
@@ -87,7 +90,7 @@ def targets(groups: Iterable[Group]) -> Iterator[TargetOutcome]:
                 continue
             value = one.median if one.target.of is Of.MEDIAN else group.ratio(one)
             is_met = value is not None and not one.is_better(one.target.limit, value)
-            yield TargetOutcome(group, one, value, is_met)
+            yield TargetOutcome(group, one, one.target, value, is_met)
 
 
 def comparisons(groups: Iterable[Group]) -> Iterator[Comparison]:
@@ -100,7 +103,7 @@ def comparisons(groups: Iterable[Group]) -> Iterator[Comparison]:
             ratio = group.ratio(one)
             if reference is None or ratio is None or one.better is Better.NEITHER:
                 continue
-            yield Comparison(group, one, ratio, _standing(one, reference, ratio))
+            yield Comparison(group, one, reference, ratio, _standing(one, reference, ratio))
 
 
 def changes(result: Result) -> Iterator[Change]:

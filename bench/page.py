@@ -80,7 +80,9 @@ _Parts = Sequence[tuple[Section, Result]]
 
 def _require_reasons_of_something(section: Section, result: Result) -> None:
     groups = result.measured.groups
-    names = {group.title for group in groups} | {one.name for group in groups for one in group.measurements}
+    rows = [one for group in groups for one in group.measurements]
+    names = {group.title for group in groups} | {one.name for one in rows}
+    names |= {one.target.text for one in rows if one.target is not None}
     if idle := sorted(set(section.reasons) - names):
         raise ValueError(f"{section.key} has reasons for what it does not measure: {', '.join(idle)}")
 
@@ -89,34 +91,35 @@ def _targets(parts: _Parts) -> Iterable[str]:
     rows = []
     for section, result in parts:
         for one in targets(result.measured.groups):
-            unit = "" if one.measurement.target and one.measurement.target.of is Of.RATIO else one.measurement.unit
-            value = "not measured" if one.value is None else f"{shown(one.value)} {unit}".strip()
-            reason = "" if one.is_met else _reason(section, one.group, one.measurement)
-            text = one.measurement.target.text if one.measurement.target else ""
-            rows.append((_link(section), text, value, "met" if one.is_met else "**missed**", reason))
+            unit = "" if one.target.of is Of.RATIO else one.measurement.unit
+            value = "no ratio" if one.value is None else f"{shown(one.value)} {unit}".strip()
+            value += f" ({one.measurement.name})"
+            reason = "" if one.is_met else section.reasons.get(one.target.text, "")
+            rows.append((_link(section), one.target.text, value, "met" if one.is_met else "**missed**", reason))
     return table(["section", "target", "measured", "", "why"], rows) if rows else ["No section has one."]
 
 
 def _standings(parts: _Parts) -> Iterable[str]:
-    found: dict[Standing, list[str]] = {standing: [] for standing in Standing}
-    for section, result in parts:
-        for one in comparisons(result.measured.groups):
-            found[one.standing].append(_standing(section, one))
-    for standing, lines in found.items():
+    for standing in Standing:
+        lines: list[str] = []
+        for section, result in parts:
+            found = [one for one in comparisons(result.measured.groups) if one.standing is standing]
+            if found:
+                lines += _standing(section, found)
         yield from (f"**{standing.capitalize()}**" + (":" if lines else ": nothing."), "")
         yield from (*lines, "") if lines else ()
 
 
-def _standing(section: Section, one: Comparison) -> str:
-    reference = one.group.named(one.group.reference or "")
-    assert reference is not None
-    unit = one.measurement.unit
-    reason = _reason(section, one.group, one.measurement)
-    return (
-        f"- {_link(section)}, {one.group.title}: {one.measurement.name} {shown(one.measurement.median)} {unit}, "
-        f"{reference.name} {shown(reference.median)} {unit} (ratio {one.ratio:.2f}, {_way(one.measurement.better)})."
-        f"{' ' + reason if reason else ''}"
-    )
+def _standing(section: Section, found: Sequence[Comparison]) -> Iterable[str]:
+    """All that stands so in a section, after the reasons, each once."""
+    reasons = dict.fromkeys(_reason(section, one.group, one.measurement) for one in found)
+    yield " ".join([f"- {_link(section)}.", *filter(None, reasons)])
+    for one in found:
+        ours, theirs = (f"{shown(each.median)} {each.unit}" for each in (one.measurement, one.reference))
+        yield (
+            f"  - {one.group.title}: {one.measurement.name} {ours}, {one.reference.name} {theirs} "
+            f"(ratio {one.ratio:.2f}, {_way(one.measurement.better)})"
+        )
 
 
 def _regressions(parts: _Parts) -> Iterable[str]:

@@ -47,8 +47,8 @@ class Section:
         prose: what is compared, and how.
         measure: measures it, with the servers that the environment names.
         servers: which these are.
-        reasons: why values are as they are, by title of a group or name of a measurement; said where one is ahead,
-            behind, or misses its target.
+        reasons: why a measurement is ahead or behind, by its name or the title of its group, and why a target is
+            missed, by the text of the target.
     """
 
     key: str

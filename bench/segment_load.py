@@ -53,9 +53,9 @@ class _Run:
 async def _measure(run: Run) -> Measured:
     """One driver after the other over the same fleet; records go to the real broker of the environment."""
     access = PulsarAccess.from_environment()
-    segments = run.size(_SEGMENTS, 2_000)
+    segments, brokers = run.size(_SEGMENTS, 200), run.size(BROKERS, 2)
     command = [sys.executable, "-m", "bench.segment_load_fleet", "--real-admin-url", access.admin_url]
-    command += ["--brokers", str(BROKERS), "--segments", str(segments // BROKERS), "--raised", *map(str, _RAISED)]
+    command += ["--brokers", str(brokers), "--segments", str(segments // brokers), "--raised", *map(str, _RAISED)]
     fleet = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
     assert fleet.stdout is not None
     try:

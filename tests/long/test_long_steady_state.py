@@ -19,7 +19,13 @@ _DEFAULTS_PART = "At rest, with the default intervals"
 _FAST_PART = "At rest, with a look at every topic every 3 s"
 _RESTART_PART = "Restart over the same topics"
 _MANY_PART = f"{_MANY_TOPICS} topics at once"
-_FAST = ("--drift-seconds=3", "--drift-per-second=1000", "--prune-seconds=1", "--settle-window-seconds=0", "--relist-seconds=20")
+_FAST = (
+    "--drift-seconds=3",
+    "--drift-per-second=1000",
+    "--prune-seconds=1",
+    "--settle-window-seconds=0",
+    "--relist-seconds=20",
+)
 
 
 @pytest.fixture(scope="module")

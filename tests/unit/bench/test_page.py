@@ -44,26 +44,31 @@ def test_targets_come_first_with_why_they_are_missed() -> None:
         delay("half", 80, target=Target("at most 100 ms", 100)),
         delay("most", 600, target=Target("at most 500 ms", 500)),
     )
-    page = _page(section("stalls", "Stalls", [("most", "The collector."), ("half", "Quick.")]), stalls)
-    assert "| [Stalls](#stalls) | at most 100 ms | 80 ms | met |  |" in page
-    assert "| [Stalls](#stalls) | at most 500 ms | 600 ms | **missed** | The collector. |" in page
+    page = _page(
+        section("stalls", "Stalls", [("at most 500 ms", "The collector."), ("at most 100 ms", "Quick.")]), stalls
+    )
+    assert "| [Stalls](#stalls) | at most 100 ms | 80 ms (half) | met |  |" in page
+    assert "| [Stalls](#stalls) | at most 500 ms | 600 ms (most) | **missed** | The collector. |" in page
 
 
 def test_a_ratio_is_shown_as_one() -> None:
     group = beside_peer(rate("peer", 100), rate("ours", 96, target=at_least_share(0.95)))
-    assert "| [One](#one) | at least 0.95 of the peer's | 0.96 | met |  |" in _page(
+    assert "| [One](#one) | at least 0.95 of the peer's | 0.96 (ours) | met |  |" in _page(
         section("one", "One"), Measured((group,))
     )
 
 
 def test_ahead_and_behind_are_told_with_reasons() -> None:
-    group = beside_peer(rate("peer", 100), rate("ours", 50), rate("other", 200))
+    group = beside_peer(rate("peer", 100), rate("ours", 50), rate("mine", 20), rate("other", 200))
     page = _page(section("one", "One", [("Beside a peer", "It is Python.")]), Measured((group,)))
-    ahead, behind = page.index("**Ahead**"), page.index("**Behind**")
-    assert (
-        ahead < page.index("other 200 messages/s, peer 100 messages/s (ratio 2.00, higher is better). It is") < behind
+    ahead, behind = page.index("**Ahead**:"), page.index("**Behind**:")
+    better = "  - Beside a peer: other 200 messages/s, peer 100 messages/s (ratio 2.00, higher is better)"
+    worse = (
+        "- [One](#one). It is Python.\n"
+        "  - Beside a peer: ours 50 messages/s, peer 100 messages/s (ratio 0.50, higher is better)\n"
+        "  - Beside a peer: mine 20 messages/s, peer 100 messages/s (ratio 0.20, higher is better)\n"
     )
-    assert behind < page.index("ours 50 messages/s, peer 100 messages/s (ratio 0.50, higher is better). It is Python.")
+    assert ahead < page.index(better) < behind < page.index(worse)
     assert "**Level**: nothing." in page
 
 
