@@ -17,7 +17,7 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.fleet_watch import FleetWatch, watched_fleet
-from bench.operator_process import rendered
+from bench.profiles import keep_text, under_profiler
 from bench.topic_calls import manifest
 from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.kube_client import KubeClient
@@ -213,9 +213,8 @@ async def fleet(
     async with KubeClient() as kube, PulsarView(access.admin_url, access.superuser_token) as view:
         await create_namespace(kube, namespace)
         world = await make_world(kube, view, access, namespace, **{"probeIntervalSeconds": 60, **connection})
-        under = () if profile is None else ("-m", "cProfile", "-o", str(profile))
         log_file = folder / f"{namespace}.log"
-        operator = RunningOperator(Path(os.environ["KUBECONFIG"]), namespace, log_file, _FLAGS, under)
+        operator = RunningOperator(Path(os.environ["KUBECONFIG"]), namespace, log_file, _FLAGS, under_profiler(profile))
         try:
             await asyncio.to_thread(operator.start)
             async with watched_fleet(namespace) as watch:
@@ -224,7 +223,7 @@ async def fleet(
         finally:
             operator.kill()
         if profile is not None:
-            profile.with_suffix(".txt").write_text(rendered(profile), encoding="utf-8")
+            keep_text(profile)
 
 
 async def _counted(operator: RunningOperator) -> tuple[Counter[str], int]:

@@ -56,7 +56,7 @@ TOLD = {
 async def test_work_survives_the_death_of_the_operator(
     bench: ProxiedOperator, death: Death, chosen: dict[Kind, tuple[str, ...]]
 ) -> None:
-    """Hazards B1, B2, B6, C1 and C29. Each step has one death of the three here, and all of them in the crash matrix."""
+    """Hazards B1, B2, B6, C1 and C29. Of the three deaths each step has one here, and all in the crash matrix."""
     steps = [(kind, step) for kind, names in chosen.items() for step in STEPS[kind] if step.name in names]
     assert len(steps) == sum(map(len, chosen.values()))
     deaths = list(Death)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.operator_process import readable
+from bench.profiles import readable
 
 _PRINTED = """\
 Mon Nov 30 16:06:01 2026    /somewhere/of/mine/scale.prof

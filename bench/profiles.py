@@ -1,0 +1,48 @@
+"""An operator in a process of its own, as people run it, or under Python's profiler, unknown to the product.
+
+The profiler is that of the standard library (`python -m cProfile -m scalable_topics_operator`). It sees the thread of
+the event loop, not the one that renews Leases, and makes the operator about twice as slow: a run with a profile tells
+where time goes, and its speeds are not kept.
+"""
+
+import pstats
+import re
+from io import StringIO
+from pathlib import Path
+
+_SHOWN = 30
+# What comes before the name of a package or a module of the standard library, which differs between machines.
+_BEFORE_PACKAGE = re.compile(r"/\S*?/(?=(?:scalable_topics(?:_operator)?|site-packages|lib-dynload|python3\.\d+)/)")
+_READ_FROM = re.compile(r"(?m)^\w{3} \w{3} .*\.prof\n")
+_SITE_PACKAGES = re.compile(r"(?:python3\.\d+/)?site-packages/")
+
+
+def under_profiler(profile: Path | None) -> tuple[str, ...]:
+    """What Python runs an operator under, so that it leaves a profile behind; nothing for None."""
+    if profile is None:
+        return ()
+    profile.parent.mkdir(parents=True, exist_ok=True)
+    return "-m", "cProfile", "-o", str(profile)
+
+
+def keep_text(profile: Path) -> None:
+    """Write the functions that took most beside a profile, such as `scale.txt` beside `scale.prof`."""
+    profile.with_suffix(".txt").write_text(rendered(profile), encoding="utf-8")
+
+
+def rendered(profile: Path) -> str:
+    """The functions of a profile that took most: by the time in them alone, and with all that they called.
+
+    Args:
+        profile: file that a profiler has written.
+    """
+    text = StringIO()
+    stats = pstats.Stats(str(profile), stream=text)
+    for order in ("tottime", "cumulative"):
+        stats.sort_stats(order).print_stats(_SHOWN)
+    return readable(text.getvalue())
+
+
+def readable(text: str) -> str:
+    """What the standard library prints of a profile, without where things are on this machine."""
+    return _SITE_PACKAGES.sub("", _BEFORE_PACKAGE.sub("", _READ_FROM.sub("", text))).strip() + "\n"
