@@ -30,9 +30,17 @@ class RunningOperator:
         namespace: the one Kubernetes namespace it watches and keeps its installation record in.
         log_file: where its logs go; several lives append to it.
         flags: after the defaults, so that they win. Several replicas share a namespace.
+        start_seconds: how long it may take to begin its work.
     """
 
-    def __init__(self, kubeconfig: Path, namespace: str, log_file: Path, flags: tuple[str, ...] = FAST_FLAGS) -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        namespace: str,
+        log_file: Path,
+        flags: tuple[str, ...] = FAST_FLAGS,
+        start_seconds: float = _START_SECONDS,
+    ) -> None:
         self.namespace = namespace
         self.log_file = log_file
         self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
@@ -47,6 +55,7 @@ class RunningOperator:
             "--auto-scale-enabled=false",
             *flags,
         )
+        self._start_seconds = start_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._read_from = 0
         self._told: dict[str, str] = {}
@@ -71,7 +80,7 @@ class RunningOperator:
 
     def wait_until_working(self) -> None:
         """Wait until it has listed all objects."""
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + self._start_seconds
         while "work begins" not in self._new_log():
             if not self.running or time.monotonic() > deadline:
                 self.kill()

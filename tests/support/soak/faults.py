@@ -34,6 +34,7 @@ BROKER_DEAD_SECONDS, API_DEAD_SECONDS, WRONG_SECONDS = 10.0, 12.0, 10.0
 VISIT_MESSAGES = 200
 _DONE_SECONDS = 300.0
 _ARRIVE_SECONDS = 20.0
+_REFUSED = "does not accept the connection's credentials"
 _LONG_AGO = "2026-01-01T00:00:00Z"
 _KUBE_WRITES = (("PATCH", r"/scalabletopics/[^/]+/status$"),)
 _ADMIN_WRITES = (("PUT", r"-segment-[^/]+$"), ("POST", r"-segment-[^/]+/terminate$"), ("DELETE", r"-segment-[^/]+$"))
@@ -264,10 +265,15 @@ class Faults:
         return f"{wanted.kind} {outcome}"
 
     async def _operate(self, topic: str, kind: str, **block: Any) -> str:
-        body = await self._world.operate(topic, kind, within_seconds=_DONE_SECONDS, **block)
-        await self._world.delete(SEGMENT_OPERATIONS, body["metadata"]["name"])
-        assert phase(body) == "Succeeded", f"{kind} of {topic}: {body['status']}"
-        return phase(body)
+        while True:
+            body = await self._world.operate(topic, kind, within_seconds=_DONE_SECONDS, **block)
+            await self._world.delete(SEGMENT_OPERATIONS, body["metadata"]["name"])
+            if phase(body) == "Succeeded":
+                return phase(body)
+            # What is refused is rolled back, and told to whoever asked: he asks again once the token is right.
+            assert _REFUSED in body["status"]["message"], f"{kind} of {topic}: {body['status']}"
+            self.happened["operation refused for the wrong token, rolled back, and asked for again"] += 1
+            await asyncio.sleep(WRONG_SECONDS)
 
 
 async def _quiet(act: Awaitable[None]) -> str:

@@ -23,6 +23,8 @@ from tests.support.world_making import create_namespace, make_world, random_name
 REPLICAS = 3
 LEASE_SECONDS = 10.0
 SAMPLE_SECONDS = 5
+# It may begin while the API server is dead.
+_BEGIN_SECONDS = 300.0
 _FLAGS = (
     f"--lease-seconds={LEASE_SECONDS}",
     # As people run it: with all that is told at DEBUG, logs of hours have no room.
@@ -98,7 +100,7 @@ async def soak_stage(cluster: LocalCluster, folder: Path) -> AsyncIterator[Stage
             kubeconfig = folder / f"{number}.kubeconfig"
             kubeconfig.write_text(proxy_kubeconfig(proxy.url))
             flags = (*_FLAGS, *pipeline_flags(folder / "pipelines" / str(number)))
-            operator = RunningOperator(kubeconfig, namespace, folder / f"operator-{number}.log", flags)
+            operator = RunningOperator(kubeconfig, namespace, folder / f"operator-{number}.log", flags, _BEGIN_SECONDS)
             stack.callback(operator.kill)
             operators.append(operator)
             proxies.append(proxy)
