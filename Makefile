@@ -21,6 +21,8 @@ PYTEST_ARGUMENTS ?=
 SEEDS ?= 1000
 FIRST ?= 0
 STORY ?=
+# How long faults go on: make soak HOURS=8
+HOURS ?= 0.33
 # A chart holds all its files itself.
 CRD_FOLDERS := crds charts/scalable-topics/files/crds
 
@@ -272,6 +274,10 @@ show-console: $(ENVIRONMENT) ## Pictures of the console during a ramp, of 1,000 
 .PHONY: show-control-plane-down
 show-control-plane-down: $(ENVIRONMENT) ## Five minutes of traffic without operator and API server
 	$(LONG) tests/long/test_control_plane_down.py
+
+.PHONY: soak
+soak: $(ENVIRONMENT) ## Faults of every kind for HOURS= (20 minutes), after which nothing has grown (SOAK_SEED=)
+	HOURS=$(HOURS) $(LONG) -s tests/long/test_soak.py
 
 .PHONY: show-tutorial
 show-tutorial: $(ENVIRONMENT) ## The tutorial pasted into a shell in a clean clone

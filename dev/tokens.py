@@ -12,10 +12,10 @@ SECRET_KEY_BYTES = 32
 ROLES = ("superuser", "namespace-admin", "client")
 
 
-def issue(secret_key: bytes, role: str) -> str:
-    """Return a token that says who its bearer is, and never expires."""
+def issue(secret_key: bytes, role: str, token_id: str = "") -> str:
+    """Return a token that says who its bearer is, and never expires; with an id it differs from others of the role."""
     header = _encode(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
-    claims = _encode(json.dumps({"sub": role}).encode())
+    claims = _encode(json.dumps({"sub": role} | ({"jti": token_id} if token_id else {})).encode())
     signature = hmac.digest(secret_key, f"{header}.{claims}".encode(), hashlib.sha256)
     return f"{header}.{claims}.{_encode(signature)}"
 

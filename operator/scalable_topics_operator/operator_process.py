@@ -492,6 +492,7 @@ class OperatorProcess:
         while True:
             self._metrics.queue_waiting.set(self._queue.waiting + self._probes.waiting)
             self._metrics.queue_oldest_wait_seconds.set(self._oldest_wait_seconds)
+            self._metrics.tasks.set(len(asyncio.all_tasks()))
             for resource in WATCHED:
                 self._metrics.objects.labels(resource.kind).set(sum(1 for _ in self._cache.all(resource)))
             await asyncio.sleep(_GAUGE_SECONDS)

@@ -120,6 +120,16 @@ class Crowd:
         return len(self._living)
 
     @property
+    def pids(self) -> dict[str, int]:
+        """Process ids of those there are, by name."""
+        return {one.name: one.process.pid for one in self._living if one.process.pid is not None}
+
+    @property
+    def living_logs(self) -> frozenset[Path]:
+        """Logs that are still written, if there is anything to write."""
+        return frozenset(one.log for one in self._living)
+
+    @property
     def logs(self) -> list[Path]:
         """What all consumers have written, those too that are gone."""
         return [log for log in self._logs if log.exists()]

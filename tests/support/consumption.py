@@ -68,33 +68,49 @@ def committed_line(positions: Mapping[Part, Place]) -> str:
 
 def read_log(consumer: str, text: str) -> list[Receipt]:
     """What a log says; a last line that was cut off when the process died is none."""
-    receipts: list[Receipt] = []
-    pending: list[int] = []
+    receipts: dict[int, Receipt] = {}
+    reader = LogReader(consumer)
     for line in text.splitlines(keepends=True):
         if not line.endswith("\n"):
             break
+        receipts.update(reader.read(line))
+    return list(receipts.values())
+
+
+class LogReader:
+    """Reads a log line by line, and keeps only what is not acknowledged yet.
+
+    Args:
+        consumer: name of the log.
+    """
+
+    def __init__(self, consumer: str) -> None:
+        self._consumer = consumer
+        self._received = 0
+        self._pending: dict[int, Receipt] = {}
+
+    def read(self, line: str) -> list[tuple[int, Receipt]]:
+        """What a whole line tells: receipts with their numbers in the log, new ones or those acknowledged now."""
         match line.split():
             case ["R", at, part, place, producer, key, counter]:
                 message = Numbered(producer, key, int(counter))
-                pending.append(len(receipts))
-                receipts.append(Receipt(message, _read_part(part), _read_place(place), consumer, int(at)))
+                receipt = Receipt(message, _read_part(part), _read_place(place), self._consumer, int(at))
+                number = self._received
+                self._received += 1
+                self._pending[number] = receipt
+                return [(number, receipt)]
             case ["A", at, count]:
-                pending = _acknowledge(receipts, pending, pending[len(pending) - int(count) :], int(at))
+                numbers = list(self._pending)
+                return self._acknowledge(numbers[len(numbers) - int(count) :], int(at))
             case ["C", at, *texts]:
                 positions = {_read_part(part): _read_place(place) for part, _, place in map(_partition, texts)}
-                reached = [index for index in pending if _is_covered(receipts[index], positions)]
-                pending = _acknowledge(receipts, pending, reached, int(at))
+                reached = [number for number, one in self._pending.items() if _is_covered(one, positions)]
+                return self._acknowledge(reached, int(at))
             case _:
-                raise ValueError(f"{consumer}: {line!r} is no line of a log")
-    return receipts
+                raise ValueError(f"{self._consumer}: {line!r} is no line of a log")
 
-
-def _acknowledge(receipts: list[Receipt], pending: Sequence[int], reached: Sequence[int], at_ns: int) -> list[int]:
-    """Note an acknowledgement; answers what is not acknowledged yet."""
-    for index in reached:
-        receipts[index] = replace(receipts[index], acknowledged_at_ns=at_ns)
-    done = set(reached)
-    return [index for index in pending if index not in done]
+    def _acknowledge(self, numbers: Sequence[int], at_ns: int) -> list[tuple[int, Receipt]]:
+        return [(number, replace(self._pending.pop(number), acknowledged_at_ns=at_ns)) for number in numbers]
 
 
 def _is_covered(receipt: Receipt, positions: Mapping[Part, Place]) -> bool:

@@ -11,7 +11,7 @@ from tests.support.guarantee_checker import Numbered
 
 _NS = 1_000_000_000
 # An acknowledgement that was called for, and that pulsar-client has not sent yet.
-_UNDER_WAY_NS = _NS // 10
+UNDER_WAY_NS = _NS // 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def judge_ordered(
         before = earlier[receipt.message]
         if before:
             again += 1
-            acknowledged = [one for one in before if _is_acknowledged(one, receipt.at_ns - _UNDER_WAY_NS)]
+            acknowledged = [one for one in before if _is_acknowledged(one, receipt.at_ns - UNDER_WAY_NS)]
             counting = [one for one in acknowledged if not any(each.excuses(one, receipt.at_ns) for each in forgotten)]
             if counting:
                 since_ns = min(one.acknowledged_at_ns or 0 for one in counting)

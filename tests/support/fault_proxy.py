@@ -119,6 +119,7 @@ class FaultProxy:
         ssl_context: for an https target.
         headers: added to each forwarded request.
         follow_redirects: follow redirects itself, with all headers; only for servers that all are the test's own.
+        remembers: keep every call in `seen`; a run of hours has no room for that.
     """
 
     def __init__(
@@ -128,11 +129,13 @@ class FaultProxy:
         headers: dict[str, str] | None = None,
         *,
         follow_redirects: bool = False,
+        remembers: bool = True,
     ) -> None:
         self._target = target.rstrip("/")
         self._ssl = ssl_context
         self._headers = headers or {}
         self._follow_redirects = follow_redirects
+        self._remembers = remembers
         self._holds: list[Hold] = []
         self._runner: web.AppRunner | None = None
         self._site: web.TCPSite | None = None
@@ -186,6 +189,11 @@ class FaultProxy:
         hold = Hold(method, path, body, after, skip)
         self._holds = [*(known for known in self._holds if not known.answered.is_set()), hold]
         return hold
+
+    def withdraw(self, hold: Hold) -> None:
+        """Hold that call no more: let go of it if it has come, and of none that comes later."""
+        self._holds = [known for known in self._holds if known is not hold]
+        hold.released.set()
 
     async def until_quiet(self, seconds: float = 2.5) -> None:
         """Wait until nobody has called for a while, but for Leases."""
@@ -260,7 +268,8 @@ class FaultProxy:
             self._connections.add(request.transport)
         body = await request.read()
         call = SeenCall(request.method, request.path, request.query_string, body.decode(errors="replace"))
-        self.seen.append(call)
+        if self._remembers:
+            self.seen.append(call)
         await self._speaks.wait()
         if self._down:
             return web.Response(status=503, text="the proxy plays a server that is down")

@@ -32,6 +32,7 @@ class RunningOperator:
         log_file: where its logs go; several lives append to it.
         flags: after the defaults, so that they win. Several replicas share a namespace.
         under: what Python runs the operator under, such as `-m cProfile`.
+        start_seconds: how long it may take to begin its work.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class RunningOperator:
         log_file: Path,
         flags: tuple[str, ...] = FAST_FLAGS,
         under: tuple[str, ...] = (),
+        start_seconds: float = _START_SECONDS,
     ) -> None:
         self.namespace = namespace
         self.log_file = log_file
@@ -57,9 +59,10 @@ class RunningOperator:
             *flags,
         )
         self._under = under
+        self._start_seconds = start_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._read_from = 0
-        self._identity = ""
+        self._told: dict[str, str] = {}
 
     def start(self) -> None:
         """Start it and wait until it has listed all objects. From a coroutine, call it in a thread."""
@@ -68,7 +71,7 @@ class RunningOperator:
 
     def launch(self) -> None:
         """Start it."""
-        self._identity = ""
+        self._told = {}
         self._read_from = self.log_file.stat().st_size if self.log_file.exists() else 0
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
@@ -81,7 +84,7 @@ class RunningOperator:
 
     def wait_until_working(self) -> None:
         """Wait until it has listed all objects."""
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + self._start_seconds
         while "work begins" not in self._new_log():
             if not self.running or time.monotonic() > deadline:
                 self.kill()
@@ -141,20 +144,21 @@ class RunningOperator:
     @property
     def identity(self) -> str:
         """What it calls itself in Leases; empty while it has not said so."""
-        if not self._identity:
-            self._identity = self._said("standing for election as ", otherwise="")
-        return self._identity
+        return self._said("standing for election as ", otherwise="")
 
     def log_text(self) -> str:
         """All it has logged, over all its lives."""
         return self.log_file.read_text()
 
     def _said(self, beginning: str, otherwise: str | None = None) -> str:
-        """The rest of the first message in this life that begins so."""
+        """The rest of the first message in this life that begins so; what was found once is not looked for again."""
+        if beginning in self._told:
+            return self._told[beginning]
         for line in self._new_log().splitlines():
             message = json.loads(line)["message"] if line.startswith("{") and line.endswith("}") else line
             if message.startswith(beginning):
-                return str(message.removeprefix(beginning))
+                self._told[beginning] = str(message.removeprefix(beginning))
+                return self._told[beginning]
         if otherwise is None:
             raise RuntimeError(f"the operator has not said {beginning!r} yet")
         return otherwise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -85,7 +86,10 @@ def create_reader(client: pulsar.Client, topic: str, start: Any, **settings: Any
         start: position to start at.
         settings: others of pulsar-client's Readers.
     """
-    return client.create_reader(topic, start, subscription_role_prefix=READER_PREFIX, **settings)
+    # pulsar-client makes up the rest of the subscription's name, and the same one in every process that was forked from
+    # one in which it had been loaded (as by a web server that preloads its application): brokers let in one of them.
+    prefix = f"{READER_PREFIX}-reader-{uuid.uuid4().hex[:16]}"
+    return client.create_reader(topic, start, subscription_role_prefix=prefix, **settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ from scalable_topics_operator.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
+# What others count such requests as; nobody reads it.
+_HUNG_UP = 499
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -54,6 +57,9 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     except web.HTTPException as error:
         why = f"{error.reason}: {request.method} {request.path} is nothing we serve"
         return error_response(error.status, why, allow=error.headers.get("Allow", ""))
-    except Exception:
+    except Exception as error:
+        if isinstance(error, ConnectionResetError) and request.transport is None:
+            logger.debug("the caller of %s %s has hung up", request.method, request.path)
+            return web.Response(status=_HUNG_UP)
         logger.exception("unexpected, at %s %s", request.method, request.path)
         return error_response(500, "unexpected; the operator's log says more")

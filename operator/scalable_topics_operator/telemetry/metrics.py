@@ -105,6 +105,11 @@ class Metrics:
         )
         self._segments: dict[str, frozenset[int]] = {}
         self.objects = Gauge("scalable_topics_objects", "Objects known, by kind.", ["kind"], registry=self.registry)
+        self.tasks = Gauge(
+            "scalable_topics_asyncio_tasks",
+            "Tasks of the process's event loop that have not ended; one that only rises is a leak.",
+            registry=self.registry,
+        )
         self.connection_up = Gauge(
             "scalable_topics_connection_up",
             "Whether a connection's last probe succeeded.",

@@ -50,6 +50,8 @@ async def test_everything_that_alerts_and_dashboards_ask_for_has_series(
     for name in ("scalable_topics_operations_total", "scalable_topics_shards_lost_total"):
         assert empty[name] == 0
     assert {"scalable_topics_reconciles_total", "scalable_topics_lease_writes_total"} <= empty.keys()
+    # As many workers as it has at least.
+    await until_metric(operator, "scalable_topics_asyncio_tasks ", lambda tasks: tasks is not None and tasks > 32)
 
     world = await make_world(kube, view, pulsar, operator.namespace, load={"intervalSeconds": 1})
     await world.apply(manifests.topic("orders", f"{world.pulsar_namespace}/orders", subscriptions=["billing"]))
