@@ -35,7 +35,13 @@ class Pulse:
 
 @dataclass(frozen=True, slots=True)
 class PulseLimits:
-    """Beyond these the process is taken for stuck and restarted."""
+    """Beyond these the process is taken for stuck and restarted.
+
+    Args:
+        list_age_seconds: of the last complete list; several times what is meant to be between two.
+        oldest_wait_seconds: of an object that waits for a worker.
+        longest_work_seconds: of one reconcile.
+    """
 
     list_age_seconds: float = 1800.0
     oldest_wait_seconds: float = 300.0
@@ -52,6 +58,11 @@ def why_unhealthy(pulse: Pulse, limits: PulseLimits) -> list[str]:
     if pulse.longest_work_seconds > limits.longest_work_seconds:
         found.append(f"a reconcile has run for {pulse.longest_work_seconds:.0f} s")
     return found
+
+
+def limits_for(relist_seconds: float) -> PulseLimits:
+    """The limits of a process that lists everything every so many seconds: three lists may fail in a row."""
+    return PulseLimits(list_age_seconds=max(PulseLimits().list_age_seconds, 4 * relist_seconds))
 
 
 def make_telemetry_app(metrics: Metrics, pulse: Callable[[], Pulse], limits: PulseLimits) -> web.Application:
@@ -76,9 +87,11 @@ def make_telemetry_app(metrics: Metrics, pulse: Callable[[], Pulse], limits: Pul
 
 
 @asynccontextmanager
-async def serve_telemetry(metrics: Metrics, pulse: Callable[[], Pulse], host: str, port: int) -> AsyncIterator[int]:
+async def serve_telemetry(
+    metrics: Metrics, pulse: Callable[[], Pulse], host: str, port: int, limits: PulseLimits | None = None
+) -> AsyncIterator[int]:
     """Serve that application at an address, or several with commas between; gives the port. Raises OSError."""
-    runner = web.AppRunner(make_telemetry_app(metrics, pulse, PulseLimits()), access_log=None)
+    runner = web.AppRunner(make_telemetry_app(metrics, pulse, limits or PulseLimits()), access_log=None)
     await runner.setup()
     try:
         bound_port = port

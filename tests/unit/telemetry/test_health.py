@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from scalable_topics_operator.telemetry.fleet_metrics import TopicGlimpse, TopicStanding
-from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, serve_telemetry, why_unhealthy
+from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, limits_for, serve_telemetry, why_unhealthy
 from scalable_topics_operator.telemetry.logs import JsonFormatter
 from scalable_topics_operator.telemetry.metrics import Metrics
 
@@ -35,6 +35,13 @@ def test_each_way_of_being_stuck_is_told(pulse: Pulse, word: str) -> None:
     problems = why_unhealthy(pulse, PulseLimits())
     assert len(problems) == 1
     assert word in problems[0]
+
+
+def test_a_process_that_is_told_to_list_seldom_is_not_stuck_for_that() -> None:
+    hourly = limits_for(3600.0)
+    assert why_unhealthy(Pulse(True, 4000, 0, 0), hourly) == []
+    assert why_unhealthy(Pulse(True, 5 * 3600, 0, 0), hourly)
+    assert limits_for(300.0) == PulseLimits()
 
 
 def test_an_api_server_that_is_not_there_yet_is_no_reason_for_a_restart() -> None:
