@@ -417,7 +417,10 @@ class OperatorProcess:
         return connection_of(body) if body is not None else None
 
     def _on_change(self, key: ObjectKey) -> None:
-        self._queue_of(key).add(key)
+        # Others' objects are news to every replica: of a large fleet they would keep this one's workers from its own.
+        # What it comes to lead it begins with anew.
+        if key.plural == CONNECTIONS.plural or self._cache.get(key) is None or self._shards.keeps(key):
+            self._queue_of(key).add(key)
         self._pass_on(key)
         if key.plural == TOPICS.plural:
             self._wake_rivals(key)

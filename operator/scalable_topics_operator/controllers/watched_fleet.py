@@ -47,8 +47,8 @@ class WatchedFleet:
         self._shard: dict[ObjectKey, int] = {}
         # Of each shard and kind; of a dictionary the keys alone, in the order they came.
         self._members: defaultdict[tuple[int, str], dict[ObjectKey, None]] = defaultdict(dict)
-        # Topic, there or not -> what belongs to it.
-        self._belonging: defaultdict[ObjectKey, set[ObjectKey]] = defaultdict(set)
+        # Topic, there or not -> what belongs to it, in the order it came.
+        self._belonging: defaultdict[ObjectKey, dict[ObjectKey, None]] = defaultdict(dict)
         self._topic: dict[ObjectKey, ObjectKey] = {}
         for resource in _KINDS:
             cache.listen(resource, self._changed)
@@ -96,12 +96,12 @@ class WatchedFleet:
         topic = _topic_it_belongs_to(key, body) if body is not None else None
         before = self._topic.pop(key, None)
         if before is not None and before != topic:
-            self._belonging[before].discard(key)
+            self._belonging[before].pop(key, None)
             if not self._belonging[before]:
                 del self._belonging[before]
         if topic is not None:
             self._topic[key] = topic
-            self._belonging[topic].add(key)
+            self._belonging[topic][key] = None
         self._put(key, None if body is None else self._placed(key))
         if key.plural == TOPICS.plural:
             for belonging in self._belonging.get(key, ()):
