@@ -484,18 +484,15 @@ class OperatorProcess:
         return Pulse(
             synced=all(self._cache.synced(resource) for resource in WATCHED),
             list_age_seconds=relister.seconds_since_complete,
-            oldest_wait_seconds=self._oldest_wait_seconds,
+            untaken_seconds=max(self._queue.untaken_seconds, self._probes.untaken_seconds),
             longest_work_seconds=max(self._queue.longest_work_seconds, self._probes.longest_work_seconds),
         )
-
-    @property
-    def _oldest_wait_seconds(self) -> float:
-        return max(self._queue.oldest_wait_seconds, self._probes.oldest_wait_seconds)
 
     async def _show_gauges(self) -> None:
         while True:
             self._metrics.queue_waiting.set(self._queue.waiting + self._probes.waiting)
-            self._metrics.queue_oldest_wait_seconds.set(self._oldest_wait_seconds)
+            oldest_wait_seconds = max(self._queue.oldest_wait_seconds, self._probes.oldest_wait_seconds)
+            self._metrics.queue_oldest_wait_seconds.set(oldest_wait_seconds)
             for resource in WATCHED:
                 self._metrics.objects.labels(resource.kind).set(self._cache.count(resource))
             await asyncio.sleep(_GAUGE_SECONDS)

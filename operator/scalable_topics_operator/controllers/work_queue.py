@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import defaultdict, deque
@@ -58,6 +59,7 @@ class WorkQueue(Generic[K]):
         self._later: dict[K, tuple[float, asyncio.TimerHandle]] = {}
         self._failures: dict[K, int] = {}
         self._wake = asyncio.Event()
+        self._taken_at = -math.inf
         self._share: FairShare[Hashable] = FairShare(1)
 
     def add(self, key: K) -> None:
@@ -117,6 +119,14 @@ class WorkQueue(Generic[K]):
         return self._monotonic() - self._since[self._ready[0]] if self._ready else 0.0
 
     @property
+    def untaken_seconds(self) -> float:
+        """How long no worker has taken any of the keys that wait.
+
+        After a start with many topics the last of them wait for long, and all is well as long as the queue moves.
+        """
+        return min(self.oldest_wait_seconds, self._monotonic() - self._taken_at)
+
+    @property
     def longest_work_seconds(self) -> float:
         """How long the longest running key has been worked on."""
         return self._monotonic() - min(self._working.values()) if self._working else 0.0
@@ -132,7 +142,7 @@ class WorkQueue(Generic[K]):
         while True:
             key, group = await self._next()
             del self._since[key]
-            self._working[key] = self._monotonic()
+            self._working[key] = self._taken_at = self._monotonic()
             try:
                 await work(key)
             finally:

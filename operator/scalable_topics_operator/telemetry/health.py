@@ -23,13 +23,13 @@ class Pulse:
     Args:
         synced: every kind has been listed once, so work has begun.
         list_age_seconds: age of the last complete round of lists.
-        oldest_wait_seconds: how long the first object in the queue has waited.
+        untaken_seconds: how long objects have waited without that a worker has taken any of them.
         longest_work_seconds: how long the longest reconcile has run.
     """
 
     synced: bool
     list_age_seconds: float
-    oldest_wait_seconds: float
+    untaken_seconds: float
     longest_work_seconds: float
 
 
@@ -39,12 +39,12 @@ class PulseLimits:
 
     Args:
         list_age_seconds: of the last complete list; several times what is meant to be between two.
-        oldest_wait_seconds: of an object that waits for a worker.
+        untaken_seconds: without that a worker has taken any of the objects that wait.
         longest_work_seconds: of one reconcile.
     """
 
     list_age_seconds: float = 1800.0
-    oldest_wait_seconds: float = 300.0
+    untaken_seconds: float = 300.0
     longest_work_seconds: float = 900.0
 
 
@@ -53,8 +53,8 @@ def why_unhealthy(pulse: Pulse, limits: PulseLimits) -> list[str]:
     found = []
     if pulse.synced and pulse.list_age_seconds > limits.list_age_seconds:
         found.append(f"no complete list of objects for {pulse.list_age_seconds:.0f} s")
-    if pulse.oldest_wait_seconds > limits.oldest_wait_seconds:
-        found.append(f"an object has waited for a worker for {pulse.oldest_wait_seconds:.0f} s")
+    if pulse.untaken_seconds > limits.untaken_seconds:
+        found.append(f"objects wait, and no worker has taken one for {pulse.untaken_seconds:.0f} s")
     if pulse.longest_work_seconds > limits.longest_work_seconds:
         found.append(f"a reconcile has run for {pulse.longest_work_seconds:.0f} s")
     return found

@@ -146,3 +146,32 @@ async def test_what_work_raises_ends_the_queue_instead_of_a_silent_worker() -> N
     with pytest.raises(ExceptionGroup):
         async with asyncio.timeout(5):
             await queue.run(work, 2)
+
+
+async def test_a_long_queue_that_moves_is_not_stuck_however_long_its_last_key_waits() -> None:
+    """Ten thousand topics after a start take longer than the liveness probe waits: restarted for it, they never end."""
+    now, keys = 0.0, 50
+    queue: WorkQueue[str] = WorkQueue(monotonic=lambda: now)
+    most_wait = most_untaken = 0.0
+    done = asyncio.Event()
+
+    async def work(key: str) -> None:
+        nonlocal now, most_wait, most_untaken
+        now += 10.0
+        most_wait = max(most_wait, queue.oldest_wait_seconds)
+        most_untaken = max(most_untaken, queue.untaken_seconds)
+        if not queue.waiting:
+            done.set()
+
+    for number in range(keys):
+        queue.add(f"k{number}")
+    assert queue.untaken_seconds == 0
+    now = 30.0
+    assert queue.untaken_seconds == 30, "no worker has ever taken one"
+    async with running(queue, work, workers=1), asyncio.timeout(5):
+        await done.wait()
+    assert most_wait > 300
+    assert most_untaken == 10
+    queue.add("late")
+    now += 400
+    assert queue.untaken_seconds == 400, "and one that does not move is"

@@ -16,7 +16,7 @@ from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, limits
 from scalable_topics_operator.telemetry.logs import JsonFormatter
 from scalable_topics_operator.telemetry.metrics import Metrics
 
-WELL = Pulse(synced=True, list_age_seconds=10, oldest_wait_seconds=0, longest_work_seconds=0)
+WELL = Pulse(synced=True, list_age_seconds=10, untaken_seconds=0, longest_work_seconds=0)
 
 
 def test_a_process_at_work_is_well() -> None:
@@ -62,7 +62,7 @@ def test_logs_are_json_with_their_extra_fields_and_errors() -> None:
 
 
 async def test_its_page_is_served_at_several_addresses() -> None:
-    well = Pulse(synced=True, list_age_seconds=1, oldest_wait_seconds=0, longest_work_seconds=0)
+    well = Pulse(synced=True, list_age_seconds=1, untaken_seconds=0, longest_work_seconds=0)
     async with (
         serve_telemetry(Metrics(), lambda: well, "127.0.0.2,127.0.0.1", 0) as port,
         aiohttp.ClientSession() as session,
