@@ -219,6 +219,10 @@ show-bucket-churn: $(ENVIRONMENT) ## Ten minutes of consumers that come, go and 
 show-simulation: $(ENVIRONMENT) ## 20,000 seeds of simulated stories, and every guard taken out in turn (SIMULATED_SEEDS=)
 	PYTHONHASHSEED=0 $(LONG) tests/long/test_simulated.py
 
+.PHONY: growth
+growth: $(ENVIRONMENT) ## What a million topics need: on paper, beside fleets in virtual time (GROWTH_FLEETS=1000/3/12,… as topics/replicas/shards)
+	PYTHONHASHSEED=0 $(LONG) tests/long/test_growth.py
+
 .PHONY: show-migration
 show-migration: $(ENVIRONMENT) ## Topics of 100,000 messages migrated under traffic
 	$(LONG) tests/long/test_migration.py

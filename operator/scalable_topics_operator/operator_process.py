@@ -71,7 +71,7 @@ from scalable_topics_operator.load.supervisor_process import SupervisorProcess
 from scalable_topics_operator.operations.errors import BackendUnavailable
 from scalable_topics_operator.settings import OperatorSettings
 from scalable_topics_operator.starting import reached, unless
-from scalable_topics_operator.telemetry.health import Pulse, serve_telemetry
+from scalable_topics_operator.telemetry.health import Pulse, limits_for, serve_telemetry
 from scalable_topics_operator.telemetry.metrics import Metrics, ReconcileResult
 
 logger = logging.getLogger(__name__)
@@ -119,7 +119,7 @@ class OperatorProcess:
         self._controllers: Mapping[str, _Controller] = {}
         self._fleet = WatchedFleet(self._cache, settings.shards, self._begin, self._forget)
         self._shards = ShardWork(self._fleet, self._metrics, settings.lease.lease_seconds)
-        self._metrics.fleet.follow(TopicGlimpses(self._cache, self._shards.keeps))
+        self._metrics.fleet.follow(TopicGlimpses(lambda: self._fleet.topics_of(self._shards.kept)))
         for resource in WATCHED:
             self._metrics.expect_kind(resource.plural)
         self._topics: TopicReconciler | None = None
@@ -143,7 +143,8 @@ class OperatorProcess:
                 self._on_change,
             )
             settings, pulse = self._settings, partial(self._pulse, relister)
-            async with serve_telemetry(self._metrics, pulse, settings.bind_host, settings.bind_port) as port:
+            limits = limits_for(settings.relist_seconds)
+            async with serve_telemetry(self._metrics, pulse, settings.bind_host, settings.bind_port, limits) as port:
                 self.bound_port = port
                 namespace, shards = settings.operator_namespace, settings.shards
                 installation = await unless(stop, reached(lambda: find_installation(kube, namespace, shards)))
@@ -416,7 +417,10 @@ class OperatorProcess:
         return connection_of(body) if body is not None else None
 
     def _on_change(self, key: ObjectKey) -> None:
-        self._queue_of(key).add(key)
+        # Others' objects are news to every replica: of a large fleet they would keep this one's workers from its own.
+        # What it comes to lead it begins with anew.
+        if key.plural == CONNECTIONS.plural or self._cache.get(key) is None or self._shards.keeps(key):
+            self._queue_of(key).add(key)
         self._pass_on(key)
         if key.plural == TOPICS.plural:
             self._wake_rivals(key)
@@ -480,21 +484,18 @@ class OperatorProcess:
         return Pulse(
             synced=all(self._cache.synced(resource) for resource in WATCHED),
             list_age_seconds=relister.seconds_since_complete,
-            oldest_wait_seconds=self._oldest_wait_seconds,
+            untaken_seconds=max(self._queue.untaken_seconds, self._probes.untaken_seconds),
             longest_work_seconds=max(self._queue.longest_work_seconds, self._probes.longest_work_seconds),
         )
-
-    @property
-    def _oldest_wait_seconds(self) -> float:
-        return max(self._queue.oldest_wait_seconds, self._probes.oldest_wait_seconds)
 
     async def _show_gauges(self) -> None:
         while True:
             self._metrics.queue_waiting.set(self._queue.waiting + self._probes.waiting)
-            self._metrics.queue_oldest_wait_seconds.set(self._oldest_wait_seconds)
+            oldest_wait_seconds = max(self._queue.oldest_wait_seconds, self._probes.oldest_wait_seconds)
+            self._metrics.queue_oldest_wait_seconds.set(oldest_wait_seconds)
             self._metrics.tasks.set(len(asyncio.all_tasks()))
             for resource in WATCHED:
-                self._metrics.objects.labels(resource.kind).set(sum(1 for _ in self._cache.all(resource)))
+                self._metrics.objects.labels(resource.kind).set(self._cache.count(resource))
             await asyncio.sleep(_GAUGE_SECONDS)
 
 

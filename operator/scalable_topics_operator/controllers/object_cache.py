@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterator, Set
 
 from scalable_topics_operator.cluster.kube_client import Body, Resource
 from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
@@ -22,7 +22,8 @@ class ObjectCache:
     """
 
     def __init__(self) -> None:
-        self._objects: dict[ObjectKey, Body] = {}
+        # By kind, so that a look at the few connections does not go through all topics.
+        self._kinds: defaultdict[str, dict[ObjectKey, Body]] = defaultdict(dict)
         self._indexes: dict[str, tuple[str, IndexFunction, defaultdict[str, set[ObjectKey]]]] = {}
         self._synced: set[str] = set()
         self._changes: Counter[str] = Counter()
@@ -42,15 +43,20 @@ class ObjectCache:
 
     def get(self, key: ObjectKey) -> Body | None:
         """The object, or None."""
-        return self._objects.get(key)
+        return self._kinds[key.plural].get(key)
 
     def all(self, resource: Resource) -> Iterator[tuple[ObjectKey, Body]]:
-        """All objects of a kind."""
-        return ((key, body) for key, body in list(self._objects.items()) if key.plural == resource.plural)
+        """All objects of a kind, as they are now."""
+        return iter(list(self._kinds[resource.plural].items()))
+
+    def count(self, resource: Resource) -> int:
+        """How many objects of a kind there are."""
+        return len(self._kinds[resource.plural])
 
     def find(self, index: str, value: str) -> list[tuple[ObjectKey, Body]]:
         """Objects whose index function gives `value`."""
-        return [(key, self._objects[key]) for key in sorted(self.keys(index, value), key=str)]
+        objects = self._kinds[self._indexes[index][0]]
+        return [(key, objects[key]) for key in sorted(self.keys(index, value), key=str)]
 
     def keys(self, index: str, value: str) -> Set[ObjectKey]:
         """Keys of the objects whose index function gives `value`, in no order; good until the cache changes."""
@@ -59,11 +65,11 @@ class ObjectCache:
     def observe(self, resource: Resource, body: Body) -> bool:
         """Take in an object; answers whether it is news."""
         key = key_of(resource, body)
-        known = self._objects.get(key)
+        known = self.get(key)
         if known is not None and known["metadata"]["uid"] == body["metadata"]["uid"] and not _newer(body, known):
             return False
         self._drop(key)
-        self._objects[key] = body
+        self._kinds[key.plural][key] = body
         self._changes[key.plural] += 1
         for plural, function, entries in self._indexes.values():
             if plural == key.plural and (value := function(body)) is not None:
@@ -73,42 +79,35 @@ class ObjectCache:
 
     def remove(self, key: ObjectKey, uid: str | None = None) -> bool:
         """Take out an object, if it is the one with `uid`; answers whether it was there."""
-        known = self._objects.get(key)
+        known = self.get(key)
         if known is None or (uid is not None and known["metadata"]["uid"] != uid):
             return False
         self._drop(key)
         self._tell(key, None)
         return True
 
-    def replace_all(
-        self, resource: Resource, namespace: str | None, bodies: Iterable[Body], list_version: str
-    ) -> tuple[list[ObjectKey], list[ObjectKey]]:
-        """Compare with a complete list: answers the keys that are news and those that are gone (missed deletes).
+    def drop_unlisted(
+        self, resource: Resource, namespace: str | None, listed: Set[ObjectKey], list_version: str
+    ) -> list[ObjectKey]:
+        """Take out what a complete list does not have; answers those keys (missed deletes).
 
         Args:
             resource: the kind listed.
             namespace: the namespace listed; None for all.
-            bodies: the whole list.
+            listed: keys of the whole list.
             list_version: its resource version; an object made since is not taken for gone.
         """
-        seen: set[ObjectKey] = set()
-        changed = []
-        for body in bodies:
-            key = key_of(resource, body)
-            seen.add(key)
-            if self.observe(resource, body):
-                changed.append(key)
         gone = [
             key
             for key, body in self.all(resource)
-            if key not in seen
+            if key not in listed
             and namespace in (None, key.namespace)
             and not _newer_than(body["metadata"]["resourceVersion"], list_version)
         ]
         for key in gone:
             self._drop(key)
             self._tell(key, None)
-        return changed, gone
+        return gone
 
     def changes(self, resource: Resource) -> int:
         """Another number than before whenever an object of the kind was taken in, replaced or taken out."""
@@ -127,7 +126,7 @@ class ObjectCache:
             listener(key, body)
 
     def _drop(self, key: ObjectKey) -> None:
-        known = self._objects.pop(key, None)
+        known = self._kinds[key.plural].pop(key, None)
         if known is None:
             return
         self._changes[key.plural] += 1

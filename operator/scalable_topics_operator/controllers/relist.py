@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource
 from scalable_topics_operator.cluster.kube_errors import KubeError
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 
 logger = logging.getLogger(__name__)
@@ -94,17 +94,23 @@ class Relister:
     async def _list(self, resource: Resource) -> bool:
         try:
             for namespace in self._namespaces:
-                bodies: list[Body] = []
+                listed: set[ObjectKey] = set()
                 version = ""
+                # Page by page: what is known already is never in memory twice, and others have their turn in between.
                 async for page, page_version in self._kube.list_pages(resource, namespace):
                     version = page_version
-                    # Items of a list carry neither kind nor apiVersion.
-                    bodies += [{"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in page]
-                changed, gone = self._cache.replace_all(resource, namespace, bodies, version)
-                for key in (*changed, *gone):
+                    listed.update(self._take(resource, item) for item in page)
+                for key in self._cache.drop_unlisted(resource, namespace, listed, version):
                     self._on_change(key)
         except KubeError as error:
             logger.warning("%s", error)
             return False
         self._cache.mark_synced(resource)
         return True
+
+    def _take(self, resource: Resource, item: Body) -> ObjectKey:
+        """Take in one object of a list; items of a list carry neither kind nor apiVersion."""
+        key = key_of(resource, item)
+        if self._cache.observe(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **item}):
+            self._on_change(key)
+        return key

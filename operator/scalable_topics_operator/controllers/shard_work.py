@@ -89,6 +89,11 @@ class ShardWork:
         """Whether an object is this replica's, even while it may not act because a renewal is late."""
         return self._fleet.shard_of(key) in self._terms
 
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The shards that are this replica's, even while it may not act because a renewal is late."""
+        return tuple(self._terms)
+
     def leader_of(self, key: ObjectKey) -> Peer | None:
         """The replica that works on an object, this one or another; None while nobody is known to."""
         return self._leadership.leader_of(self._fleet.shard_of(key)) if self._leadership is not None else None

@@ -1,15 +1,13 @@
-"""What metrics show of topics, read from their objects. Pure but for the cache."""
+"""What metrics show of topics, read from their objects. Pure but for where they come from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.object_key import ObjectKey, connection_text
-from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.conditions import find_condition, holds
-from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.topic_work import canonical_topic
 from scalable_topics_operator.telemetry.fleet_metrics import TopicGlimpse, TopicStanding
 
@@ -42,22 +40,19 @@ class TopicGlimpses:
     """Glimpses of the topics that a replica leads.
 
     Args:
-        cache: objects as last seen.
-        leads: whether this replica works on an object.
+        led: those topics, with their objects as last seen.
     """
 
-    def __init__(self, cache: ObjectCache, leads: Callable[[ObjectKey], bool]) -> None:
-        self._cache = cache
-        self._leads = leads
+    def __init__(self, led: Callable[[], Iterable[tuple[ObjectKey, Body]]]) -> None:
+        self._led = led
 
     def __call__(self) -> Iterator[TopicGlimpse]:
         """One of each, with its names if an operation is open."""
-        for key, body in self._cache.all(TOPICS):
-            if self._leads(key):
-                # Only operations are shown with names, and few topics have one open.
-                named = (body.get("status") or {}).get("operation")
-                names = (canonical_topic(body) or str(key), connection_text(body)) if named else ("", "")
-                yield glimpse_of(body, *names)
+        for key, body in self._led():
+            # Only operations are shown with names, and few topics have one open.
+            named = (body.get("status") or {}).get("operation")
+            names = (canonical_topic(body) or str(key), connection_text(body)) if named else ("", "")
+            yield glimpse_of(body, *names)
 
 
 def _seconds(timestamp: str) -> float:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import kopf
 from kopf._core.engines.peering import Identity
 
-from scalable_topics_operator.cluster.kube_client import Body, Resource
+from scalable_topics_operator.cluster.kube_client import LIST_CHUNK, Body, Resource
 from scalable_topics_operator.cluster.kube_login import login
 from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
 from scalable_topics_operator.controllers.object_cache import ObjectCache
@@ -108,6 +108,8 @@ def _make_settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.scanning.disabled = True
+    # In one answer ten thousand topics are 100 MB, and a hundred thousand do not come within any time-out.
+    settings.watching.chunk_size = LIST_CHUNK
     settings.watching.connect_timeout = 10
     settings.watching.client_timeout = 300
     settings.watching.server_timeout = 240

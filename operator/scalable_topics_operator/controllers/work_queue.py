@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import defaultdict, deque
@@ -57,7 +58,9 @@ class WorkQueue(Generic[K]):
         self._again: set[K] = set()
         self._later: dict[K, tuple[float, asyncio.TimerHandle]] = {}
         self._failures: dict[K, int] = {}
-        self._wake = asyncio.Event()
+        # Workers that wait, each for a call of its own: were all of them called, most would find nothing.
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._taken_at = -math.inf
         self._share: FairShare[Hashable] = FairShare(1)
 
     def add(self, key: K) -> None:
@@ -68,7 +71,7 @@ class WorkQueue(Generic[K]):
         elif key not in self._since:
             self._since[key] = self._monotonic()
             self._ready.append(key)
-            self._wake.set()
+            self._call_worker()
 
     def add_after(self, key: K, seconds: float) -> None:
         """Work on a key in `seconds`; of several such wishes the earliest counts."""
@@ -117,6 +120,14 @@ class WorkQueue(Generic[K]):
         return self._monotonic() - self._since[self._ready[0]] if self._ready else 0.0
 
     @property
+    def untaken_seconds(self) -> float:
+        """How long no worker has taken any of the keys that wait.
+
+        After a start with many topics the last of them wait for long, and all is well as long as the queue moves.
+        """
+        return min(self.oldest_wait_seconds, self._monotonic() - self._taken_at)
+
+    @property
     def longest_work_seconds(self) -> float:
         """How long the longest running key has been worked on."""
         return self._monotonic() - min(self._working.values()) if self._working else 0.0
@@ -132,7 +143,7 @@ class WorkQueue(Generic[K]):
         while True:
             key, group = await self._next()
             del self._since[key]
-            self._working[key] = self._monotonic()
+            self._working[key] = self._taken_at = self._monotonic()
             try:
                 await work(key)
             finally:
@@ -156,8 +167,26 @@ class WorkQueue(Generic[K]):
                     self._share.enter(group)
                     return key, group
                 self._parked[group].append(key)
-            self._wake.clear()
-            await self._wake.wait()
+            await self._called()
+
+    async def _called(self) -> None:
+        """Wait for a key."""
+        call: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._idle.append(call)
+        try:
+            await call
+        except asyncio.CancelledError:
+            if call.done() and not call.cancelled():
+                # The call was meant for somebody.
+                self._call_worker()
+            raise
+
+    def _call_worker(self) -> None:
+        while self._idle:
+            call = self._idle.popleft()
+            if not call.done():
+                call.set_result(None)
+                return
 
     def _unpark(self, group: Hashable) -> None:
         parked = self._parked.get(group)
@@ -167,7 +196,7 @@ class WorkQueue(Generic[K]):
             key = parked.popleft()
             self._since[key] = self._monotonic()
             self._ready.append(key)
-            self._wake.set()
+            self._call_worker()
         if not parked:
             del self._parked[group]
 

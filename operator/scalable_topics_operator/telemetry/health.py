@@ -23,22 +23,28 @@ class Pulse:
     Args:
         synced: every kind has been listed once, so work has begun.
         list_age_seconds: age of the last complete round of lists.
-        oldest_wait_seconds: how long the first object in the queue has waited.
+        untaken_seconds: how long objects have waited without that a worker has taken any of them.
         longest_work_seconds: how long the longest reconcile has run.
     """
 
     synced: bool
     list_age_seconds: float
-    oldest_wait_seconds: float
+    untaken_seconds: float
     longest_work_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class PulseLimits:
-    """Beyond these the process is taken for stuck and restarted."""
+    """Beyond these the process is taken for stuck and restarted.
+
+    Args:
+        list_age_seconds: of the last complete list; several times what is meant to be between two.
+        untaken_seconds: without that a worker has taken any of the objects that wait.
+        longest_work_seconds: of one reconcile.
+    """
 
     list_age_seconds: float = 1800.0
-    oldest_wait_seconds: float = 300.0
+    untaken_seconds: float = 300.0
     longest_work_seconds: float = 900.0
 
 
@@ -47,11 +53,16 @@ def why_unhealthy(pulse: Pulse, limits: PulseLimits) -> list[str]:
     found = []
     if pulse.synced and pulse.list_age_seconds > limits.list_age_seconds:
         found.append(f"no complete list of objects for {pulse.list_age_seconds:.0f} s")
-    if pulse.oldest_wait_seconds > limits.oldest_wait_seconds:
-        found.append(f"an object has waited for a worker for {pulse.oldest_wait_seconds:.0f} s")
+    if pulse.untaken_seconds > limits.untaken_seconds:
+        found.append(f"objects wait, and no worker has taken one for {pulse.untaken_seconds:.0f} s")
     if pulse.longest_work_seconds > limits.longest_work_seconds:
         found.append(f"a reconcile has run for {pulse.longest_work_seconds:.0f} s")
     return found
+
+
+def limits_for(relist_seconds: float) -> PulseLimits:
+    """The limits of a process that lists everything every so many seconds: three lists may fail in a row."""
+    return PulseLimits(list_age_seconds=max(PulseLimits().list_age_seconds, 4 * relist_seconds))
 
 
 def make_telemetry_app(metrics: Metrics, pulse: Callable[[], Pulse], limits: PulseLimits) -> web.Application:
@@ -76,9 +87,11 @@ def make_telemetry_app(metrics: Metrics, pulse: Callable[[], Pulse], limits: Pul
 
 
 @asynccontextmanager
-async def serve_telemetry(metrics: Metrics, pulse: Callable[[], Pulse], host: str, port: int) -> AsyncIterator[int]:
+async def serve_telemetry(
+    metrics: Metrics, pulse: Callable[[], Pulse], host: str, port: int, limits: PulseLimits | None = None
+) -> AsyncIterator[int]:
     """Serve that application at an address, or several with commas between; gives the port. Raises OSError."""
-    runner = web.AppRunner(make_telemetry_app(metrics, pulse, PulseLimits()), access_log=None)
+    runner = web.AppRunner(make_telemetry_app(metrics, pulse, limits or PulseLimits()), access_log=None)
     await runner.setup()
     try:
         bound_port = port

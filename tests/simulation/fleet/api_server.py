@@ -7,6 +7,7 @@ no schemas, no rights, no managed fields.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +64,8 @@ class ModelApiServer:
 
     def __init__(self, timestamp: Callable[[], str]) -> None:
         self._timestamp = timestamp
-        self._objects: dict[ObjectKey, str] = {}
+        # By kind: a look at a few Leases does not go through all topics.
+        self._kinds: defaultdict[str, dict[ObjectKey, str]] = defaultdict(dict)
         self._version = 0
         self._uids = 0
         self._watchers: list[Callable[[Event], None]] = []
@@ -82,14 +84,16 @@ class ModelApiServer:
 
     def all(self, plural: str) -> Iterator[Body]:
         """All objects of a kind, by name."""
-        for key in sorted(self._objects, key=str):
-            if key.plural == plural:
-                yield json.loads(self._objects[key])
+        for _, text in self._sorted(plural):
+            yield json.loads(text)
 
     def get(self, key: ObjectKey) -> Body | None:
         """An object."""
-        text = self._objects.get(key)
+        text = self._kinds[key.plural].get(key)
         return json.loads(text) if text is not None else None
+
+    def _sorted(self, plural: str) -> list[tuple[ObjectKey, str]]:
+        return sorted(self._kinds[plural].items(), key=lambda item: str(item[0]))
 
     # What it answers
 
@@ -129,7 +133,7 @@ class ModelApiServer:
                 raise Refused(400, f"{place.plural}: the body has no {field}")
         name = body["metadata"]["name"]
         key = ObjectKey(place.plural, place.namespace, name)
-        if key in self._objects:
+        if key in self._kinds[key.plural]:
             raise Refused(409, f"{place.plural} {name!r} already exists")
         self._uids += 1
         metadata = {
@@ -147,7 +151,7 @@ class ModelApiServer:
 
     def _replace(self, place: _Place, body: Body) -> Body:
         uid = body["metadata"].get("uid", "")
-        if place.plural in _MADE_BY_REPLACING and place.key not in self._objects and not uid:
+        if place.plural in _MADE_BY_REPLACING and place.key not in self._kinds[place.plural] and not uid:
             return self._create(place, body)
         before = self.get(place.key)
         if uid and uid != (before["metadata"]["uid"] if before is not None else ""):
@@ -208,13 +212,13 @@ class ModelApiServer:
     def _put(self, key: ObjectKey, before: Body | None, after: Body) -> Body:
         self._version += 1
         after = {**after, "metadata": {**after["metadata"], "resourceVersion": str(self._version)}}
-        text = self._objects[key] = json.dumps(after)
+        text = self._kinds[key.plural][key] = json.dumps(after)
         self._tell("MODIFIED" if before is not None else "ADDED", key, before, after, text)
         return after
 
     def _remove(self, key: ObjectKey, last: Body) -> Body:
         self._version += 1
-        before = json.loads(self._objects.pop(key))
+        before = json.loads(self._kinds[key.plural].pop(key))
         last = {**last, "metadata": {**last["metadata"], "resourceVersion": str(self._version)}}
         self._tell("DELETED", key, before, None, json.dumps(last))
         self._collect(last["metadata"]["uid"])
@@ -222,10 +226,11 @@ class ModelApiServer:
 
     def _collect(self, owner: str) -> None:
         """Delete what belonged to an object that is gone."""
-        for key, text in sorted(self._objects.items(), key=lambda item: str(item[0])):
-            owners = json.loads(text)["metadata"].get("ownerReferences") or ()
-            if any(one["uid"] == owner for one in owners):
-                self._delete(_Place(key.plural, key.namespace, key.name, ""), {})
+        for plural in sorted(self._kinds):
+            for key, text in self._sorted(plural):
+                owners = json.loads(text)["metadata"].get("ownerReferences") or ()
+                if any(one["uid"] == owner for one in owners):
+                    self._delete(_Place(key.plural, key.namespace, key.name, ""), {})
 
     def _tell(self, kind: str, key: ObjectKey, before: Body | None, after: Body | None, text: str) -> None:
         for judge in self._judges:
@@ -234,7 +239,7 @@ class ModelApiServer:
             tell(Event(kind, key, text))
 
     def _text(self, place: _Place) -> str:
-        text = self._objects.get(place.key)
+        text = self._kinds[place.plural].get(place.key)
         if text is None:
             raise Refused(404, f"{place.plural} {place.name!r} not found")
         return text

@@ -50,21 +50,21 @@ def test_a_complete_list_shows_what_a_broken_watch_missed(cache: ObjectCache) ->
     """Hazard C30."""
     for name in ("kept", "changed", "deleted"):
         cache.observe(TOPICS, topic(name, 5))
-    changed, gone = cache.replace_all(TOPICS, None, [topic("kept", 5), topic("changed", 8), topic("new", 9)], "10")
-    assert {key.name for key in changed} == {"changed", "new"}
+    gone = cache.drop_unlisted(TOPICS, None, {key_of(TOPICS, topic(name, 5)) for name in ("kept", "changed")}, "10")
     assert [key.name for key in gone] == ["deleted"]
+    assert [key.name for key, _ in cache.all(TOPICS)] == ["kept", "changed"]
 
 
 def test_an_object_made_after_the_list_is_not_taken_for_gone(cache: ObjectCache) -> None:
     cache.observe(TOPICS, topic("young", 12))
-    assert cache.replace_all(TOPICS, None, [], "10") == ([], [])
+    assert cache.drop_unlisted(TOPICS, None, frozenset(), "10") == []
     assert cache.get(key_of(TOPICS, topic("young", 12))) is not None
 
 
 def test_a_list_of_one_namespace_or_kind_says_nothing_of_others(cache: ObjectCache) -> None:
     cache.observe(TOPICS, topic("elsewhere", 5, namespace="other"))
     cache.observe(SEGMENT_OPERATIONS, topic("operation", 5))
-    assert cache.replace_all(TOPICS, "ns", [], "10") == ([], [])
+    assert cache.drop_unlisted(TOPICS, "ns", frozenset(), "10") == []
 
 
 def test_indexes_follow_changes_and_removals(cache: ObjectCache) -> None:
@@ -117,9 +117,9 @@ def test_listeners_are_told_at_once_of_what_is_news_or_gone_however_it_became_kn
     assert heard() == [("a", "5")]
     cache.observe(TOPICS, topic("a", 7, uid="another"))
     assert heard() == [("a", "7")], "a replaced object is one change"
-    cache.replace_all(TOPICS, None, [topic("a", 8, uid="another"), topic("new", 9)], "10")
-    assert heard() == [("a", "8"), ("new", "9"), ("early", None)]
-    key = key_of(TOPICS, topic("a", 8))
+    cache.drop_unlisted(TOPICS, None, {key_of(TOPICS, topic("a", 7))}, "10")
+    assert heard() == [("early", None)]
+    key = key_of(TOPICS, topic("a", 7))
     cache.remove(key, "u")
     assert heard() == []
     cache.remove(key, "another")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 
 import pytest
 from hypothesis import given
@@ -146,3 +146,85 @@ async def test_what_work_raises_ends_the_queue_instead_of_a_silent_worker() -> N
     with pytest.raises(ExceptionGroup):
         async with asyncio.timeout(5):
             await queue.run(work, 2)
+
+
+async def test_a_long_queue_that_moves_is_not_stuck_however_long_its_last_key_waits() -> None:
+    """Ten thousand topics after a start take longer than the liveness probe waits: restarted for it, they never end."""
+    now, keys = 0.0, 50
+    queue: WorkQueue[str] = WorkQueue(monotonic=lambda: now)
+    most_wait = most_untaken = 0.0
+    done = asyncio.Event()
+
+    async def work(key: str) -> None:
+        nonlocal now, most_wait, most_untaken
+        now += 10.0
+        most_wait = max(most_wait, queue.oldest_wait_seconds)
+        most_untaken = max(most_untaken, queue.untaken_seconds)
+        if not queue.waiting:
+            done.set()
+
+    for number in range(keys):
+        queue.add(f"k{number}")
+    assert queue.untaken_seconds == 0
+    now = 30.0
+    assert queue.untaken_seconds == 30, "no worker has ever taken one"
+    async with running(queue, work, workers=1), asyncio.timeout(5):
+        await done.wait()
+    assert most_wait > 300
+    assert most_untaken == 10
+    queue.add("late")
+    now += 400
+    assert queue.untaken_seconds == 400, "and one that does not move is"
+
+
+class CountingQueue(WorkQueue[str]):
+    """Counts how often a worker looks for a key."""
+
+    looks = 0
+
+    async def _next(self) -> tuple[str, Hashable | None]:
+        self.looks += 1
+        return await super()._next()
+
+    async def _called(self) -> None:
+        await super()._called()
+        self.looks += 1
+
+
+async def test_a_key_calls_one_worker_and_not_all_that_are_idle() -> None:
+    """A decision a minute on each of ten thousand topics would otherwise wake all workers 167 times a second."""
+    queue, workers, keys = CountingQueue(), 32, 100
+    worked: list[str] = []
+    done = asyncio.Event()
+
+    async def work(key: str) -> None:
+        worked.append(key)
+        done.set()
+
+    async with running(queue, work, workers=workers), asyncio.timeout(20):
+        await asyncio.sleep(0)
+        before = queue.looks
+        for number in range(keys):
+            done.clear()
+            queue.add(f"k{number}")
+            await done.wait()
+            await asyncio.sleep(0)
+        assert len(worked) == keys
+        assert queue.looks - before <= 2 * keys + workers
+
+
+async def test_a_worker_that_ends_as_it_is_called_passes_the_call_on() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    worked = asyncio.Event()
+
+    async def work(_: str) -> None:
+        worked.set()
+
+    workers = [asyncio.create_task(queue._worker(work)) for _ in range(2)]
+    await asyncio.sleep(0)
+    queue.add("a")
+    workers[0].cancel()
+    async with asyncio.timeout(5):
+        await worked.wait()
+    workers[1].cancel()
+    await asyncio.gather(*workers, return_exceptions=True)

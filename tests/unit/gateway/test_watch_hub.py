@@ -140,7 +140,7 @@ async def test_a_deleted_topic_is_told_and_its_watchers_go(how: str) -> None:
     elif how == "replaced":
         world.commit(created(uid="uid-2"), uid="uid-2")
     else:
-        world.cache.replace_all(TOPICS, None, [], "9")
+        world.cache.drop_unlisted(TOPICS, None, frozenset(), "9")
     await told()
     assert (watcher.types(), watcher.ended) == (["layout", "deleted"], [1000])
     world.hub.leave(watcher, KEY)

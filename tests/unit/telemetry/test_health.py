@@ -12,11 +12,11 @@ import aiohttp
 import pytest
 
 from scalable_topics_operator.telemetry.fleet_metrics import TopicGlimpse, TopicStanding
-from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, serve_telemetry, why_unhealthy
+from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, limits_for, serve_telemetry, why_unhealthy
 from scalable_topics_operator.telemetry.logs import JsonFormatter
 from scalable_topics_operator.telemetry.metrics import Metrics
 
-WELL = Pulse(synced=True, list_age_seconds=10, oldest_wait_seconds=0, longest_work_seconds=0)
+WELL = Pulse(synced=True, list_age_seconds=10, untaken_seconds=0, longest_work_seconds=0)
 
 
 def test_a_process_at_work_is_well() -> None:
@@ -37,6 +37,13 @@ def test_each_way_of_being_stuck_is_told(pulse: Pulse, word: str) -> None:
     assert word in problems[0]
 
 
+def test_a_process_that_is_told_to_list_seldom_is_not_stuck_for_that() -> None:
+    hourly = limits_for(3600.0)
+    assert why_unhealthy(Pulse(True, 4000, 0, 0), hourly) == []
+    assert why_unhealthy(Pulse(True, 5 * 3600, 0, 0), hourly)
+    assert limits_for(300.0) == PulseLimits()
+
+
 def test_an_api_server_that_is_not_there_yet_is_no_reason_for_a_restart() -> None:
     assert why_unhealthy(Pulse(False, 99999, 0, 0), PulseLimits()) == []
 
@@ -55,7 +62,7 @@ def test_logs_are_json_with_their_extra_fields_and_errors() -> None:
 
 
 async def test_its_page_is_served_at_several_addresses() -> None:
-    well = Pulse(synced=True, list_age_seconds=1, oldest_wait_seconds=0, longest_work_seconds=0)
+    well = Pulse(synced=True, list_age_seconds=1, untaken_seconds=0, longest_work_seconds=0)
     async with (
         serve_telemetry(Metrics(), lambda: well, "127.0.0.2,127.0.0.1", 0) as port,
         aiohttp.ClientSession() as session,

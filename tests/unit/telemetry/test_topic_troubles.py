@@ -6,9 +6,9 @@ from typing import Any
 
 from prometheus_client import generate_latest
 
+from scalable_topics_operator.cluster.object_key import key_of
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.conditions import Standing, apply_standing
-from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.topic_glimpses import TopicGlimpses, glimpse_of
 from scalable_topics_operator.telemetry.fleet_metrics import TopicGlimpse, TopicStanding
 from scalable_topics_operator.telemetry.metrics import Metrics
@@ -45,13 +45,13 @@ def test_the_open_journal_is_shown_with_the_time_of_its_beginning() -> None:
 
 
 def test_the_topics_that_a_replica_leads_are_shown_and_named_if_a_journal_is_open() -> None:
-    cache = ObjectCache()
-    journals = {"idle": None, "splitting": {"kind": "Split", "startedAt": NOW}, "elsewhere": None}
-    for name, journal in journals.items():
+    led = []
+    for name, journal in {"idle": None, "splitting": {"kind": "Split", "startedAt": NOW}}.items():
         metadata = {"namespace": "shop", "name": name, "uid": name, "resourceVersion": "1"}
         spec = {"topic": f"t/n/{name}", "connectionRef": {"name": "pulsar"}}
-        cache.observe(TOPICS, {"metadata": metadata, "spec": spec, **_object(Standing.healthy(), operation=journal)})
-    idle, splitting = TopicGlimpses(cache, lambda key: key.name != "elsewhere")()
+        body = {"metadata": metadata, "spec": spec, **_object(Standing.healthy(), operation=journal)}
+        led.append((key_of(TOPICS, body), body))
+    idle, splitting = TopicGlimpses(lambda: led)()
     assert idle == TopicGlimpse("", "", TopicStanding.READY, "Reconciled")
     assert splitting == TopicGlimpse(
         "topic://t/n/splitting", "shop/pulsar", TopicStanding.READY, "Reconciled", "Split", 1767323045.0
