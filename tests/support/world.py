@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ _RESOURCES: dict[str, Resource] = {
     resource.kind: resource for resource in (CONNECTIONS, NAMESPACES, POLICIES, SECRETS, SEGMENT_OPERATIONS, TOPICS)
 }
 
-_READINGS, _READING_SECONDS = 40, 0.25
+_READINGS, _READING_SECONDS, _STANDING_READINGS = 40, 0.25, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,18 +187,31 @@ class World:
         prefix = f"{self.topic_name(local).persistent}-segment-"
         return [name for name in await self.pulsar.topics(self.pulsar_namespace) if name.startswith(prefix)]
 
-    async def assert_brokers_agree(self, name: str, local: str, subscriptions: set[str]) -> None:
+    async def assert_brokers_agree(
+        self, name: str, local: str, subscriptions: set[str], *, mended_within_seconds: float = 0.0
+    ) -> None:
         """The brokers have exactly the recorded segments, in the recorded states, with all cursors.
 
         A difference counts if the record stood still while the brokers were read: segments being pruned meanwhile
-        are none. It counts at once then, so that nothing is hidden that the operator would only mend later.
+        are none. It counts once it has stood for a few readings, since a broker lists names out of a cache, and that
+        is soon enough that nothing is hidden that the operator would only mend later.
+
+        Args:
+            name: of the object.
+            local: of the topic.
+            subscriptions: that all segments have.
+            mended_within_seconds: how long a difference may stand, where a leader that lost its Lease may have had a
+                call under way that nobody could take back.
         """
-        for _ in range(_READINGS):
+        mended_by = time.monotonic() + mended_within_seconds
+        stood = 0
+        for _ in range(_READINGS + int(mended_within_seconds / _READING_SECONDS)):
             before = await self._record(name)
             try:
                 await self._compare(name, local, subscriptions)
             except AssertionError:
-                if before == await self._record(name) and not before["deleting"]:
+                stood = stood + 1 if before == await self._record(name) and not before["deleting"] else 0
+                if stood >= _STANDING_READINGS and time.monotonic() >= mended_by:
                     raise
                 await asyncio.sleep(_READING_SECONDS)
             else:

@@ -17,6 +17,10 @@ class Refused(CliError):
     """What was asked for does not exist, or the caller may not see it."""
 
 
+class Absent(Refused):
+    """What was asked for does not exist, or not any more."""
+
+
 class Unrecognised(Refused):
     """Whoever was asked does not know the caller, or not any more."""
 

@@ -13,11 +13,11 @@ from yarl import URL
 
 from scalable_topics.layout import TopicName
 from scalable_topics.layout.json_fields import parse_json
-from scalable_topics_operator.cli.faults import BadUsage, Refused, Unreachable, Unrecognised
+from scalable_topics_operator.cli.faults import Absent, BadUsage, Refused, Unreachable, Unrecognised
 from scalable_topics_operator.cli.kubernetes import TopicRef
 
 _TIMEOUT_SECONDS = 10.0
-_UNAUTHORIZED = 401
+_UNAUTHORIZED, _NOT_FOUND = 401, 404
 
 
 class Gateway:
@@ -100,6 +100,8 @@ class Gateway:
         reason = str((answer or {}).get("reason") or "something else than a gateway's answer")
         if status == _UNAUTHORIZED:
             raise Unrecognised(f"{ref.topic}: {status} {reason}")
+        if status == _NOT_FOUND:
+            raise Absent(f"{ref.topic}: {status} {reason}")
         if 400 <= status < 500:
             raise Refused(f"{ref.topic}: {status} {reason}")
         raise Unreachable(f"{ref.topic}: {self._name} answers {status} {reason}")

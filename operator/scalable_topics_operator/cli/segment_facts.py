@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scalable_topics.layout import Segment, SegmentLayout, segment_descriptor
-from scalable_topics_operator.cli.faults import CliError, Unreachable, Unrecognised
+from scalable_topics_operator.cli.faults import Absent, CliError, Unreachable, Unrecognised
 from scalable_topics_operator.cli.gateway_access import GatewayOptions, gateway, why
 from scalable_topics_operator.cli.gateway_client import Gateway
 from scalable_topics_operator.cli.kubernetes import TopicRef, forget_logins
@@ -142,8 +142,11 @@ class FactsSource:
             async with room:
                 try:
                     found = await asked.cursors(ref, segment_descriptor(segment.hash_range, segment.segment_id))
+                except Absent:
+                    # Pruned since the layout was read, so all subscriptions have drained it.
+                    return segment.segment_id, {}
                 except CliError:
-                    # It may have been pruned meanwhile; the others are shown.
+                    # The others are shown.
                     return segment.segment_id, None
             return segment.segment_id, {name: one["backlog"] for name, one in found.items() if one.get("counts")}
 

@@ -85,7 +85,8 @@ async def test_R6_work_goes_on_when_leaders_die_or_are_stopped_in_the_middle(thr
         await world.until_ready(name, within_seconds=60)
         layout = await world.layout(name)
         assert len(layout.active) == 3
-        await world.assert_brokers_agree(name, name, {"s"})
+        # What the stopped leader had under way came after it was woken, perhaps after a parent was pruned.
+        await world.assert_brokers_agree(name, name, {"s"}, mended_within_seconds=15)
 
 
 async def test_R7_a_rolling_restart_writes_nothing_per_topic(three: Replicas) -> None:

@@ -11,11 +11,11 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from scalable_topics.layout import SegmentLayout
+from scalable_topics.layout import SegmentLayout, segment_descriptor
 from scalable_topics_operator.cli.api_server import PODS
 from scalable_topics_operator.cli.gateway_access import GatewayOptions
 from scalable_topics_operator.cli.kubernetes import TopicRef, api_server, parse_topic
-from scalable_topics_operator.cli.segment_facts import TopicFacts, facts_source
+from scalable_topics_operator.cli.segment_facts import ALL_SEGMENTS, TopicFacts, facts_source
 from scalable_topics_operator.cluster.lease_record import REPLICA, LeaseRecord, replica_lease_name
 from tests.unit.cli.kubeconfig_file import write_kubeconfig
 
@@ -33,6 +33,7 @@ class Cluster:
         self.gateways: list[TestServer] = []
         self.asked: list[int] = []
         self.known_login = ""
+        self.pruned = ""
 
     async def token(self, _: web.Request) -> web.Response:
         self.tokens += 1
@@ -68,6 +69,8 @@ class Cluster:
                 return web.json_response({"reason": "the token has expired"}, status=401)
             if request.path.endswith("/stats"):
                 return web.json_response({"subscriptions": {"billing": {"msgBacklog": 7}}})
+            if self.pruned and self.pruned in request.path:
+                return web.json_response({"reason": "there is no such segment"}, status=404)
             return web.json_response({"billing": {"backlog": 7, "counts": True}})
 
         app = web.Application()
@@ -169,3 +172,16 @@ async def test_who_is_refused_from_the_start_is_told_so_and_may_be_known_later(c
         assert (len(cluster.asked), cluster.tokens) == (1, 1)
         cluster.knows_nobody = False
         assert _known(await source.look(TOPIC, LAYOUT)) == KNOWN
+
+
+async def test_a_segment_that_was_pruned_meanwhile_has_no_backlog_and_that_of_the_others_is_whole(
+    cluster: Cluster,
+) -> None:
+    await cluster.add_gateway()
+    layout = SegmentLayout.initial(2, created_at_ms=0)
+    one = layout.segments[1]
+    cluster.pruned = segment_descriptor(one.hash_range, one.segment_id)
+    async with facts_source(OPTIONS) as source:
+        facts = await source.look(TOPIC, layout)
+    assert (facts.why, facts.backlog, facts.backlog_of) == ("", {"billing": 7}, ALL_SEGMENTS)
+    assert (facts.of(0).backlog, facts.of(1).backlog) == ({"billing": 7}, {})
