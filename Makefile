@@ -292,12 +292,18 @@ show-tutorial: $(ENVIRONMENT) ## The tutorial pasted into a shell in a clean clo
 docs: $(ENVIRONMENT) ## The documentation as a site, in build/site/; links that lead nowhere are errors
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build $(MKDOCS_ARGUMENTS)
 
+.PHONY: audit
+audit: $(ENVIRONMENT) ## What is known to be wrong with what we depend on (needs the network), and the table of licences
+	$(PYTHON) -m dev.audit.licences --check
+	$(PYTHON) -m dev.audit $(AUDIT_ARGUMENTS)
+
 .PHONY: generate
 generate: $(ENVIRONMENT) ## Write crds/ (also for the chart), its dashboards, docs/reference/, docs/hazards.md and docs/benchmarks.md from what they tell of
 	$(PYTHON) -m scalable_topics_operator.generate --reference docs/reference $(CRD_FOLDERS)
 	$(PYTHON) -m dev.dashboards
 	$(PYTHON) -m dev.chart_values
 	$(PYTHON) -m dev.cli_reference
+	$(PYTHON) -m dev.audit.licences
 	$(PYTHON) -m tests.hazards
 	$(PYTHON) -m bench.page
 

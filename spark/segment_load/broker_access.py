@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Mapping
@@ -15,6 +14,9 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
+from scalable_topics.layout.json_fields import MALFORMED, parse_json
+from scalable_topics.scrubbing import scrubbed
+
 _TIMEOUT_SECONDS = 5.0
 _ATTEMPTS = 2
 _PAUSE_SECONDS = 0.3
@@ -22,6 +24,7 @@ _HOPS = 5
 _TRANSIENT = frozenset({429, 502, 503, 504})
 _MOST_BYTES = 512 * 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024
+_MOST_TEXT = 64 * 1024
 _BROKERS_PATH = "/admin/v2/brokers"
 _SETTINGS_PATH = "/admin/v2/brokers/configuration/runtime"
 _LOADS_PATH = "/admin/v2/broker-stats/topics"
@@ -132,7 +135,7 @@ class BrokerAccess:
                 float(settings.get("statsUpdateFrequencyInSecs", 60)),
                 float(settings.get("statsUpdateInitialDelayInSecs", 60)),
             )
-        except (TypeError, ValueError):
+        except MALFORMED:
             return 60.0, 60.0
 
     def topic_loads(self, broker: str) -> dict[str, Any]:
@@ -159,12 +162,17 @@ class BrokerAccess:
             if answer.status != requests.codes.temporary_redirect:
                 break
             url = answer.location
-            parts = urlsplit(url)
+            try:
+                parts = urlsplit(url)
+            except ValueError:
+                raise BrokerSilent(f"{method} {path}: it redirects to what is no address") from None
             if parts.netloc not in self.brokers() or parts.scheme != urlsplit(self.admin_url).scheme:
                 raise BrokerSilent(f"{method} {path}: it redirects to {parts.netloc}, which is no listed broker")
         text = answer.body.decode("utf-8", "replace")
         if answer.status // 100 != 2 and answer.status not in allow:
-            raise BrokerSilent(f"{method} {url}: it answered {answer.status}: {text[:200]}")
+            # It may say again what it was sent.
+            said = scrubbed(text[:_MOST_TEXT], self._secrets())
+            raise BrokerSilent(f"{method} {url}: it answered {answer.status}: {said[:200]}")
         return _parsed(text)
 
     def _get(self, server: str, path: str) -> Any:
@@ -173,7 +181,7 @@ class BrokerAccess:
         if answer.status != requests.codes.ok:
             raise BrokerSilent(f"{server}{path}: it answered {answer.status}")
         try:
-            return json.loads(answer.body)
+            return parse_json(answer.body)
         except ValueError:
             raise BrokerSilent(f"{server}{path}: what it answered is no JSON") from None
 
@@ -230,6 +238,9 @@ class BrokerAccess:
             return self.certificate_file or None
         return self.certificate_file, self.key_file
 
+    def _secrets(self) -> list[str]:
+        return [one.partition(" ")[2] for one in self._headers().values()]
+
     def _headers(self) -> dict[str, str]:
         if not self.token_file:
             return {}
@@ -244,7 +255,7 @@ def _boolean(name: str, text: str) -> bool:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError:
         return None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from scalable_topics.layout.json_fields import MALFORMED, parse_json
 from segment_load.change_filter import RATES, THRESHOLDS_SCHEMA
 from segment_load.frames import local_frame
 
@@ -20,7 +20,7 @@ class ThresholdsUnreadable(Exception):
 def parse_thresholds(text: str) -> list[tuple[str, list[float], list[float]]]:
     """Read `{"topic://…": {"split": [4 rates], "merge": [4 rates]}}`. Raises ThresholdsUnreadable."""
     try:
-        found = json.loads(text)
+        found = parse_json(text)
     except ValueError as error:
         raise ThresholdsUnreadable(f"it is no JSON: {error}") from None
     if not isinstance(found, dict):
@@ -34,7 +34,7 @@ def _rates(topic: str, one: Any, kind: str) -> list[float]:
         raise ThresholdsUnreadable(f"{topic}: {kind} must be a list of {len(RATES)} rates")
     try:
         numbers = [float(rate) for rate in rates]
-    except (TypeError, ValueError):
+    except MALFORMED:
         raise ThresholdsUnreadable(f"{topic}: {kind} must be numbers") from None
     if not all(math.isfinite(number) and number >= 0 for number in numbers):
         raise ThresholdsUnreadable(f"{topic}: {kind} must be 0 or more")

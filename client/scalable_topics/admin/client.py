@@ -34,7 +34,8 @@ from scalable_topics.admin.values import (
     TopicRecord,
     TopicStats,
 )
-from scalable_topics.layout import LayoutArgumentError, Segment, TopicName, segment_from_pip468
+from scalable_topics.layout import Segment, TopicName, segment_from_pip468
+from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics.sdk.checkpoint import Checkpoint
 from scalable_topics.sdk.gateway_options import GatewayOptions
 
@@ -45,6 +46,7 @@ DEFAULT_TIMEOUT_SECONDS = 120.0
 
 DEFAULT_WAIT_SECONDS = 300.0
 
+_MOST_QUOTED = 500
 _OPERATION_HEADER = "X-Scalable-Topics-Operation"
 _LOOK_SECONDS = 1.0
 # Of a topic that is declared and has no layout.
@@ -455,8 +457,9 @@ def _understood(read: Callable[[Any], T], body: Any) -> T:
     """What an answer says. Raises AdminError for one that is not as this release knows it."""
     try:
         return read(body)
-    except (LayoutArgumentError, ValueError, TypeError) as error:
-        raise AdminError(f"the gateway's answer cannot be read, perhaps it is of another release: {error}") from None
+    except MALFORMED as error:
+        why = str(error)[:_MOST_QUOTED]
+        raise AdminError(f"the gateway's answer cannot be read, perhaps it is of another release: {why}") from None
 
 
 async def _is_there(look: Awaitable[object]) -> bool:

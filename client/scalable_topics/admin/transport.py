@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,10 +14,13 @@ from yarl import URL
 from scalable_topics.admin.errors import AdminError, UnavailableError, error_of
 from scalable_topics.admin.requests import Request
 from scalable_topics.admin.retries import MAX_ATTEMPTS, may_repeat, pause_seconds
+from scalable_topics.layout.json_fields import parse_json
+from scalable_topics.scrubbing import scrubbed
 from scalable_topics.sdk.errors import ConnectError
 from scalable_topics.sdk.gateway_options import GatewayOptions
 
 _MOST_ANSWER_BYTES = 32 * 1024 * 1024
+_MOST_REASON = 4000
 _RETRY_AFTER = "Retry-After"
 # Longer than the gateway looks at brokers for an answer.
 _READ_SECONDS = 25.0
@@ -172,8 +174,8 @@ def _answer(sent: _Sent) -> Answer:
     if not 200 <= sent.status < 300:
         raise _refusal(sent)
     try:
-        body = json.loads(sent.text) if sent.text.strip() else None
-    except (ValueError, RecursionError):
+        body = parse_json(sent.text) if sent.text.strip() else None
+    except ValueError:
         raise AdminError("the answer is no JSON; is this the address of the gateway?", sent.status) from None
     return Answer(sent.status, sent.headers, body)
 
@@ -181,14 +183,14 @@ def _answer(sent: _Sent) -> Answer:
 def _refusal(sent: _Sent) -> AdminError:
     """The error that an answer is."""
     try:
-        body = json.loads(sent.text)
-    except (ValueError, RecursionError):
+        body = parse_json(sent.text)
+    except ValueError:
         body = None
     reason = body.get("reason") if isinstance(body, dict) else None
     if not isinstance(reason, str):
         return error_of(sent.status, "no reason is given; perhaps something in front of the gateway has answered")
     manifest = body.get("manifest") if isinstance(body, dict) else None
-    # Something in front of the gateway may repeat what it was sent.
+    # Something in front of the gateway may repeat what it was sent, and say whatever it likes.
     token = sent.authorization.partition(" ")[2]
-    shown = manifest.replace(token, "***") if isinstance(manifest, str) else ""
-    return error_of(sent.status, reason.replace(token, "***"), shown)
+    shown = scrubbed(manifest, [token], "***") if isinstance(manifest, str) else ""
+    return error_of(sent.status, scrubbed(reason[:_MOST_REASON], [token], "***"), shown)

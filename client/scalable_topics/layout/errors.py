@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+_MOST_CHARACTERS = 1000
+
 
 class LayoutError(ValueError):
-    """Something the layout kernel refuses; the text says what and why, in words a user understands."""
+    """Something the layout kernel refuses; the text says what and why, in words a user understands.
+
+    It may quote what somebody has written, and goes into conditions and logs: so it is cut off where it is long.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…")
 
 
 class LayoutArgumentError(LayoutError):

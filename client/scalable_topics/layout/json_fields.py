@@ -1,7 +1,8 @@
-"""Reading fields of a decoded JSON object with errors that name the field."""
+"""Reading JSON that others have written: fields of a decoded object, with errors that name the field."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from copy import deepcopy
 from enum import StrEnum
@@ -10,6 +11,26 @@ from typing import Any, TypeVar
 from scalable_topics.layout.errors import LayoutArgumentError
 
 MemberT = TypeVar("MemberT", bound=StrEnum)
+
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What comes of reading a decoded value as if it had the form it should have: whoever reads so catches these.
+
+Not only wrong types: 1e999 is a JSON number that is no whole one (OverflowError), and what is nested without end cannot
+be copied or written (RecursionError).
+"""
+
+_LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**64 - 1
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What a JSON text says, whoever has written it. Raises ValueError for what is no JSON, or is nested without end.
+
+    `json.loads` raises RecursionError for the latter, which is no ValueError, and which readers forget.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def as_object(value: object, where: str) -> Mapping[str, Any]:
@@ -27,9 +48,14 @@ def as_list(value: object, where: str) -> list[Any]:
 
 
 def as_int(value: object, where: str) -> int:
-    """`value` as a whole number. Raises LayoutArgumentError, naming `where`, for anything else, even true."""
+    """`value` as a whole number. Raises LayoutArgumentError, naming `where`, for anything else, even true.
+
+    So it does for one that no 64 bits hold: nobody writes it, and it cannot be made a time.
+    """
     if not isinstance(value, int) or isinstance(value, bool):
         raise LayoutArgumentError(f"{where} is not a whole number: {_shown(value)}")
+    if not _LEAST_INTEGER <= value <= _MOST_INTEGER:
+        raise LayoutArgumentError(f"{where} is a number beyond 64 bits")
     return value
 
 
@@ -62,10 +88,16 @@ def required(source: Mapping[str, Any], key: str, where: str) -> Any:
 
 
 def unknown_fields(source: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """A deep copy of the fields this release does not know."""
-    return {key: deepcopy(value) for key, value in source.items() if key not in known}
+    """A deep copy of the fields this release does not know. Raises LayoutArgumentError for one nested without end."""
+    try:
+        return {key: deepcopy(value) for key, value in source.items() if key not in known}
+    except RecursionError:
+        raise LayoutArgumentError("a field that this release does not know is nested too deeply") from None
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "what is nested too deeply"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from scalable_topics.layout import Part
+from scalable_topics.layout.json_fields import MALFORMED, parse_json
 from scalable_topics.sdk.errors import ClientError
 
 _VERSION = 2
@@ -119,16 +120,18 @@ class Checkpoint:
             ClientError: it is something else, or of a later release.
         """
         try:
-            body = json.loads(data)
+            body = parse_json(data)
             version = body["version"]
             if version not in (_WITHOUT_BUCKETS, _VERSION):
-                raise ClientError(f"a checkpoint of version {version} was made by a later release of scalable-topics")
+                raise ClientError(
+                    f"a checkpoint of version {str(version)[:20]} was made by a later release of scalable-topics"
+                )
             positions = {Part(int(each)): _position(position) for each, position in body["positions"].items()}
             for each, buckets in body["buckets"].items() if version == _VERSION else ():
                 positions |= {Part(int(each), int(bucket)): _position(where) for bucket, where in buckets.items()}
             return cls(str(body["topic"]), str(body["group"]), positions)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ClientError(f"these bytes are not a checkpoint: {error!r}") from None
+        except MALFORMED as error:
+            raise ClientError(f"these bytes are not a checkpoint: {error!r}"[:200]) from None
 
 
 def _order(position: SegmentPosition) -> tuple[int, int, float]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import aiohttp
 
 from scalable_topics.layout import Part, TopicName
+from scalable_topics.layout.json_fields import parse_json
 from scalable_topics.sdk.errors import ClientError, ConnectError, ScalableTopicNotFoundError, SessionRefusedError
 from scalable_topics.sdk.gateway_options import GatewayOptions
 from scalable_topics.sdk.session_frames import AssignedSegment, ConsumerKind, Refused, parse_frame
@@ -39,6 +40,7 @@ _LOOK_SECONDS = 1.0
 _LEAVE_SECONDS = 5.0
 _CLOSE_SECONDS = 1.0
 _MOST_REASON = 500
+_MOST_REFUSAL_BYTES = 64 * 1024
 _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 400, 401, 403, 404
 # What waiting does not mend. A consumer that was registered before goes on trying, but for a lost right (R7).
 _WRONG_FROM_THE_BEGINNING = frozenset({_BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND})
@@ -325,13 +327,21 @@ def _tell(holder: SegmentHolder, effect: AttachTo | Update | GiveBack | Drop) ->
             holder.drop(part)
 
 
+async def _beginning(response: aiohttp.ClientResponse) -> bytes:
+    """The body, or of one that is long its beginning: what answers may be no gateway."""
+    text = b""
+    while len(text) < _MOST_REFUSAL_BYTES and (chunk := await response.content.read(_MOST_REFUSAL_BYTES - len(text))):
+        text += chunk
+    return text
+
+
 async def _explain(response: aiohttp.ClientResponse) -> None:
     """Raise what the gateway says about a handshake it refuses, which aiohttp would throw away."""
     if response.status == 101:
         return
     reason = response.reason or "no reason is given"
     with contextlib.suppress(aiohttp.ClientError, ValueError, TimeoutError):
-        body = json.loads(await response.text())
+        body = parse_json(await _beginning(response))
         if isinstance(body, dict) and isinstance(body.get("reason"), str):
             reason = body["reason"]
     raise _HandshakeRefusedError(response.status, reason[:_MOST_REASON])

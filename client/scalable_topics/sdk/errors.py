@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_MOST_QUOTED = 500
+
 
 class ClientError(Exception):
     """Something the client library refuses or could not do; the text names the topic and the reason."""
@@ -16,13 +18,18 @@ class NativeTopicError(ClientError):
 
     def __init__(self, topic: str) -> None:
         super().__init__(
-            f"{topic} is a scalable topic of the brokers' own (backend Native): its segments have segment:// names, "
-            "which pulsar-client refuses, so this library cannot use it; use the Java V5 client of Pulsar 5"
+            f"{topic[:_MOST_QUOTED]} is a scalable topic of the brokers' own (backend Native): its segments have "
+            "segment:// names, which pulsar-client refuses, so this library cannot use it; use the Java V5 client of "
+            "Pulsar 5"
         )
 
 
 class LayoutMessageError(ClientError):
     """A message of the layout topic that this release cannot follow: malformed, or of a later version."""
+
+    def __init__(self, text: str) -> None:
+        # It may quote the message, which may be anything.
+        super().__init__(text[:_MOST_QUOTED])
 
 
 class ConnectError(ClientError):

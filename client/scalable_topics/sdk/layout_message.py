@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from scalable_topics.layout import MAX_BUCKETS, RING_SIZE, HashRange, LayoutError, SegmentState, parse_incarnation
-from scalable_topics.layout.json_fields import as_int, as_list, as_member, as_object, as_text, required
+from scalable_topics.layout.json_fields import as_int, as_list, as_member, as_object, as_text, parse_json, required
 from scalable_topics.sdk.errors import LayoutMessageError, NativeTopicError
 
 SUPPORTED_VERSION = 1
@@ -134,7 +133,7 @@ def parse_layout_message(data: bytes | str) -> LayoutMessage:
         NativeTopicError: its segments are the brokers' own.
     """
     try:
-        body = as_object(json.loads(data), "a layout message")
+        body = as_object(parse_json(data), "a layout message")
         version = as_int(required(body, "version", "a layout message"), "version")
         if version > SUPPORTED_VERSION:
             raise LayoutMessageError(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from scalable_topics.layout import WHOLE, HashRange, LayoutError, Part, SegmentState, to_buckets_json, whole_of
-from scalable_topics.layout.json_fields import as_int, as_list, as_member, as_object, as_text, required
+from scalable_topics.layout.json_fields import as_int, as_list, as_member, as_object, as_text, parse_json, required
 from scalable_topics.sdk.errors import ClientError
 
 WHOLE_ENTRY = 2**31 - 1
+_MOST_QUOTED = 500
 """A place within a batch that is behind all others."""
 
 
@@ -154,7 +154,7 @@ def parse_frame(data: str) -> Frame | None:
         ClientError: not JSON, or a field is missing or wrong.
     """
     try:
-        body = as_object(json.loads(data), "a frame")
+        body = as_object(parse_json(data), "a frame")
         match as_text(required(body, "type", "a frame"), "type"):
             case "registered":
                 record = as_text(body.get("record", ""), "record")
@@ -173,7 +173,7 @@ def parse_frame(data: str) -> Frame | None:
             case _:
                 return None
     except (ValueError, LayoutError) as error:
-        raise ClientError(f"cannot read what the gateway sent: {error}") from None
+        raise ClientError(f"cannot read what the gateway sent: {error}"[:_MOST_QUOTED]) from None
 
 
 def register_frame(

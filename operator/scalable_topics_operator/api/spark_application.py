@@ -42,7 +42,12 @@ OWN_SPARK_SETTINGS = (
 _MEMORY = r"^[1-9][0-9]*[kmgt]$"
 _CPU = r"^[1-9][0-9]*m?$"
 _FOLDER = r"^([a-z][a-z0-9+.-]*://[^\s]+|/[^\s]*)$"
-_CREDENTIAL = "(?i)(secret|password|token|access[.]?key|(account|shared)[.]?key([.]|$))"
+_CREDENTIAL = "(?i)(secret|password|token|access[.]?key|(account|shared)[.]?key([.]|$)|(^|[.])sas([.]|$))"
+# In a value: of a signed address, of an address with a password, of an option of the JVM, of a connection string.
+_CREDENTIAL_WITHIN = (
+    "(?i)((^|[?&;])sig=|://[^/@]*:[^/@]*@|(secret|password|passwd|token|(access|account|secret)[._-]?key)=|PRIVATE KEY)"
+)
+_SIGNED = "(?i)[?&](sig|[a-z-]*(token|secret|signature|password))="
 
 ImageName = Annotated[str, Field(max_length=512, pattern=r"^\S+$")]
 Memory = Annotated[str, Field(max_length=16, pattern=_MEMORY)]
@@ -56,7 +61,8 @@ Folder = Annotated[
     SchemaExtra(
         rules(
             rule(
-                "!self.startsWith('file:') && !self.contains('/..') && !self.matches('://[^/@]*:[^/@]*@')",
+                "!self.startsWith('file:') && !self.contains('/..') && !self.matches('://[^/@]*:[^/@]*@') && "
+                f"!self.matches('{_SIGNED}')",
                 "must be seen by driver and executors alike, hold no .. and no credentials: "
                 "an address such as s3a://bucket/load, or a path on volumeClaim such as /load",
             )
@@ -72,7 +78,7 @@ _SPARK_CONF = SchemaExtra(
             "more options for the driver's JVM go into spark.driver.defaultJavaOptions",
         ),
         rule(
-            f"self.all(name, !name.matches('{_CREDENTIAL}'))",
+            f"self.all(name, !name.matches('{_CREDENTIAL}') && !self[name].matches('{_CREDENTIAL_WITHIN}'))",
             "must not hold credentials; put them into a Secret and name it in environmentSecretRef",
         ),
     )

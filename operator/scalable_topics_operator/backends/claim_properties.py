@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from scalable_topics.layout.json_fields import MALFORMED, parse_json
 from scalable_topics_operator.operations.errors import BackendRefused
 from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.protocols import Claim
@@ -71,7 +72,7 @@ def claim_of(properties: Mapping[str, str]) -> Claim | None:
     if text is None:
         return None
     try:
-        return claim_from_json(json.loads(text))
+        return claim_from_json(parse_json(text))
     except ValueError as error:
         raise BackendRefused(f"the topic carries a claim that this release cannot read: {error}") from None
 
@@ -85,8 +86,8 @@ def migrated_from_of(properties: Mapping[str, str]) -> MigratedFrom | None:
     if text is None:
         return None
     try:
-        return MigratedFrom.from_json(json.loads(text))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return MigratedFrom.from_json(parse_json(text))
+    except MALFORMED as error:
         raise BackendRefused(f"what the topic was migrated from cannot be read by this release: {error!r}") from None
 
 

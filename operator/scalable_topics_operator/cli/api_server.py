@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import aiohttp
 from yarl import URL
 
+from scalable_topics.layout.json_fields import parse_json
 from scalable_topics_operator.cli.gateway_place import is_loopback
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource, error_of
 from scalable_topics_operator.cluster.kube_errors import KubeUnavailable
@@ -83,7 +83,7 @@ class ApiServer(KubeClient):
         what = f"watch {resource.plural}"
         async with self._opened(resource.path(namespace), query, what, _WATCH_SILENCE_SECONDS) as response:
             async for line in _lines(response, what):
-                event = json.loads(line)
+                event = parse_json(line)
                 if event["type"] == "ERROR":
                     if event["object"].get("code") == _EXPIRED:
                         raise WatchExpired

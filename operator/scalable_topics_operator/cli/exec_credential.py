@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
+from scalable_topics.layout.json_fields import MALFORMED, parse_json
 from scalable_topics_operator.cli.kubeconfig_entries import Cluster, Program
 
 PROGRAM_SECONDS = 120.0
@@ -83,12 +84,12 @@ def _info(program: Program, cluster: Cluster) -> str:
 
 def _issued(command: str, output: bytes) -> Issued:
     try:
-        status = json.loads(output)["status"]
+        status = parse_json(output)["status"]
         given = [status.get(field) for field in ("token", "clientCertificateData", "clientKeyData")]
         if not all(one is None or isinstance(one, str) for one in given):
             raise TypeError
         found = Issued(*given)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except MALFORMED:
         raise ExecCredentialError(f"{command} of the kubeconfig printed no ExecCredential with a status") from None
     if not found.token and not (found.certificate and found.key):
         raise ExecCredentialError(f"{command} of the kubeconfig gave neither a token nor a certificate with its key")

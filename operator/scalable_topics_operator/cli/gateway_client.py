@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
 from collections.abc import Callable
 from typing import Any, Self
@@ -13,6 +12,7 @@ import aiohttp
 from yarl import URL
 
 from scalable_topics.layout import TopicName
+from scalable_topics.layout.json_fields import parse_json
 from scalable_topics_operator.cli.faults import Absent, BadUsage, Refused, Unreachable, Unrecognised
 from scalable_topics_operator.cli.kubernetes import TopicRef
 
@@ -151,7 +151,7 @@ def _origin(base: str) -> str:
 
 def _object(text: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(text)
+        found = parse_json(text)
     except ValueError:
         return None
     return found if isinstance(found, dict) else None

@@ -12,6 +12,7 @@ LEFT_OUT = "(left out)"
 
 _SECRET = (
     r"(?:pass(?:word|wd|phrase)?|secret|token|credential|authorization|cookie|signature|(?<![a-z0-9])sig(?![\w.-])|"
+    r"(?<![a-z0-9])sas(?=[.=]|[\\\"' ]*[:=])|"
     r"(?:api|access|private|signing|account|shared)[._-]?key(?!provider))"
 )
 # Fields that name Secrets, one of their keys or a file, and hold none of it.

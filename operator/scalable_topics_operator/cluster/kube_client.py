@@ -20,6 +20,7 @@ from typing import Any, Self
 import aiohttp
 from multidict import CIMultiDict
 
+from scalable_topics.layout.json_fields import MALFORMED, parse_json
 from scalable_topics_operator.cluster.caller import Caller, Headers, impersonation_headers
 from scalable_topics_operator.cluster.kube_errors import (
     KubeConflict,
@@ -302,7 +303,11 @@ class KubeClient:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise KubeUnavailable(what, 0, str(error) or type(error).__name__) from error
         if status < 300:
-            return json.loads(text) if text else {}
+            try:
+                return parse_json(text) if text else {}
+            except ValueError:
+                # Something in front of the API server has answered.
+                raise KubeUnavailable(what, status, "the answer is no JSON") from None
         raise error_of(what, status, text)
 
     def _headers(self) -> CIMultiDict[str]:
@@ -349,8 +354,8 @@ def error_of(what: str, status: int, text: str) -> KubeError:
         text: of the answer.
     """
     try:
-        message = str(json.loads(text).get("message", text[:300]))
-    except (ValueError, AttributeError):
+        message = str(parse_json(text).get("message", text[:300]))
+    except MALFORMED:
         message = text[:300]
     if status == 429 or status >= 500:
         return KubeUnavailable(what, status, message)

@@ -19,6 +19,7 @@ PART_LABEL = "scalabletopics.io/part"
 SHARD, REPLICA = "shard", "replica"
 _SHARD_NAME = "scalable-topics-shard-"
 _REPLICA_NAME = "scalable-topics-replica-"
+_TERM_DIGITS = 15
 
 
 def shard_lease_name(shard: int) -> str:
@@ -77,7 +78,7 @@ class LeaseRecord:
             name=name,
             part=part,
             holder=spec.get("holderIdentity") or "",
-            term=int(term) if term.isdecimal() else 0,
+            term=_term(term),
             duration_seconds=float(spec.get("leaseDurationSeconds") or 0),
             version=metadata["resourceVersion"],
             transitions=int(spec.get("leaseTransitions") or 0),
@@ -112,3 +113,8 @@ class LeaseRecord:
             metadata["resourceVersion"] = self.version
             metadata["uid"] = self.uid
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+
+
+def _term(text: str) -> int:
+    # Nobody has led so often; a number of that length could not even be read.
+    return int(text) if text.isdecimal() and len(text) <= _TERM_DIGITS else 0

@@ -78,8 +78,7 @@ class Membership:
 
     def drained(self, parts: Collection[Part]) -> None:
         """It believes that these are read to their ends."""
-        self._room.hints.update(part.segment_id for part in parts)
-        self._room.look_soon()
+        self._room.drained(parts)
         self._wake()
 
     def leave(self) -> None:

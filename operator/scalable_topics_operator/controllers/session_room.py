@@ -72,6 +72,11 @@ class Session:
 
 Change = Callable[[Group], Group]
 
+MOST_SAID = 20_000
+"""Changes that wait to be committed; who says more meanwhile is sent away, so that nobody can fill the memory."""
+MOST_HINTS = 1024
+"""More segments than a layout has records (R29)."""
+
 
 @dataclass(slots=True)
 class Room:
@@ -116,6 +121,8 @@ class Room:
         if registration.resume and current not in (None, registration.incarnation):
             outlet.refuse(409, REPLACED, final=True)
             return None
+        if self._is_full(outlet):
+            return None
         if present is not None:
             is_same = present.registration.incarnation == registration.incarnation
             present.outlet.refuse(409, REPLACED, final=not is_same)
@@ -137,7 +144,16 @@ class Room:
     def released(self, session: Session, parts: Iterable[Part]) -> None:
         """A consumer has detached from something."""
         gone, one = frozenset(parts), session.registration
+        if self._is_full(session.outlet):
+            return
         self.said.append(lambda group: group.release(one.name, one.incarnation, gone))
+
+    def drained(self, parts: Iterable[Part]) -> None:
+        """A consumer believes that these are read to their ends."""
+        for part in parts:
+            if len(self.hints) < MOST_HINTS:
+                self.hints.add(part.segment_id)
+        self.look_soon()
 
     def left(self, session: Session) -> None:
         """A consumer goes for good."""
@@ -213,6 +229,13 @@ class Room:
         for session in self.sessions.values():
             session.outlet.refuse(status, reason, final=final)
         self.sessions.clear()
+
+    def _is_full(self, outlet: Outlet) -> bool:
+        """Whether nothing more can be taken in; then a consumer is sent away, to come again."""
+        full = len(self.said) >= MOST_SAID
+        if full:
+            outlet.refuse(503, "more is said than can be written down; register again", final=False)
+        return full
 
     def _is_overdue(self, session: Session, now: float) -> bool:
         # The very sum that `next_time` tells: a difference may round to a little less, and be looked at again at once.

@@ -126,7 +126,11 @@ def recorded_managed(status: Mapping[str, Any]) -> Managed:
     """What the status says was set earlier."""
     return Managed(
         frozenset(status.get("managedPolicies", ())),
-        {entry["role"]: frozenset(entry["actions"]) for entry in status.get("managedPermissions", ())},
+        {
+            entry["role"]: frozenset(entry.get("actions", ()))
+            for entry in status.get("managedPermissions", ())
+            if "role" in entry
+        },
     )
 
 

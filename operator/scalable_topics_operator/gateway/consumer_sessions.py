@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from scalable_topics.layout import MAX_BUCKETS, Part, TopicName
+from scalable_topics.layout.json_fields import parse_json
 from scalable_topics_operator.cluster.kube_errors import KubeError
 from scalable_topics_operator.cluster.object_key import connection_of
 from scalable_topics_operator.cluster.resources import TOPICS
@@ -257,7 +258,7 @@ class _Socket:
                 await self.response.pong(message.data)
             elif message.type is WSMsgType.TEXT:
                 try:
-                    frame = json.loads(message.data)
+                    frame = parse_json(message.data)
                 except ValueError:
                     frame = None
                 if isinstance(frame, dict):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from scalable_topics.layout.json_fields import parse_json
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.gateway.peer_transport import PeerTransport, PeerUnreachable
 
@@ -51,7 +51,7 @@ class PeerClient:
             raise PeerError(f"{what}: replica at {address} answered {answer.status}")
         try:
             # In a thread, as that of a large cluster takes a while.
-            sample = await asyncio.to_thread(json.loads, answer.body)
+            sample = await asyncio.to_thread(parse_json, answer.body)
         except ValueError:
             sample = None
         if not isinstance(sample, dict):

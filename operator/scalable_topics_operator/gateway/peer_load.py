@@ -7,6 +7,7 @@ import json
 import logging
 import time
 
+from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.controllers.load_watch import LoadWatch
 from scalable_topics_operator.gateway.peer_client import PeerClient, PeerError
@@ -39,7 +40,7 @@ class PeerLoads:
             return await asyncio.to_thread(LoadSample.from_json, answer, _now_ms()) if answer is not None else None
         except PeerError as error:
             logger.info("%s", error)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except MALFORMED as error:
             logger.warning("replica %s sent a sample of %s that cannot be read: %r", leader.identity, connection, error)
         return None
 

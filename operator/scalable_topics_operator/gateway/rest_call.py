@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from scalable_topics.layout import LayoutError, SegmentLayout, TopicName, from_record
+from scalable_topics.layout.json_fields import parse_json
 from scalable_topics_operator.cluster.caller import Caller
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.object_key import ObjectKey
@@ -71,8 +71,8 @@ class Call:
         """The body; None if there is none. Raises Refusal: 400 for what is no JSON."""
         try:
             text = (await self.request.read()).decode()
-            return json.loads(text) if text.strip() else None
-        except (ValueError, RecursionError) as error:
+            return parse_json(text) if text.strip() else None
+        except ValueError as error:
             raise Refusal(400, f"the body is no JSON: {error}") from None
 
 

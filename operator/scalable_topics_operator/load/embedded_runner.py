@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.backends.admin.credentials import Basic, Credentials, Token
 from scalable_topics_operator.cluster.kube_client import Body
 from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
@@ -117,7 +118,7 @@ class EmbeddedRunner:
         try:
             stamp = (folder / STATE_FILE).stat().st_mtime
             state = decode_state((folder / STATE_FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, *MALFORMED):
             stamp = 0.0
             state = RunnerState(RunnerPhase.STARTING, "PipelineStarting", "")
         now = time.monotonic()

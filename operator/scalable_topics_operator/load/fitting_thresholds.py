@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from scalable_topics.layout.json_fields import parse_json
+
 MOST_BYTES = 900_000
 
 
@@ -39,7 +41,7 @@ def fitting_thresholds(thresholds: bytes, most_bytes: int = MOST_BYTES) -> Fitti
     """
     if len(thresholds) <= most_bytes:
         return FittingThresholds(thresholds.decode())
-    found = json.loads(thresholds)
+    found = parse_json(thresholds)
     parts: list[str] = []
     size = len("{}")
     for topic in sorted(found):

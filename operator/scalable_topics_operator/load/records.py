@@ -7,10 +7,11 @@ has read all records of its batch and of those before it; what has no record has
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from scalable_topics.layout.json_fields import MALFORMED, parse_json
 from scalable_topics_operator.autoscale.load import Rates
 
 RECORD_VERSION = 1
@@ -105,14 +106,12 @@ def decode_record(message: bytes) -> SegmentRecord:
         return SegmentRecord(
             broker=str(data["broker"]),
             sampled_at_ms=int(data["sampledAtMs"]),
-            rates=None if rates is None else Rates(*(float(rate) for rate in rates)),
+            rates=None if rates is None else _rates(rates),
             backlog={str(name): int(count) for name, count in (data.get("backlog") or {}).items()},
             changed_at_ms=int(data.get("changedAtMs", 0)),
-            cold=None
-            if "lastHotAtMs" not in data
-            else (int(data["lastHotAtMs"]), Rates(*map(float, data["coldBelow"]))),
+            cold=None if "lastHotAtMs" not in data else (int(data["lastHotAtMs"]), _rates(data["coldBelow"])),
         )
-    except (AttributeError, KeyError, TypeError) as error:
+    except MALFORMED as error:
         raise ValueError(f"no load record: {error!r}") from None
 
 
@@ -127,8 +126,15 @@ def decode_pulse(message: bytes) -> Pulse:
             segments=int(data["segments"]),
             silent={str(broker): str(why) for broker, why in data["silent"].items()},
         )
-    except (AttributeError, KeyError, TypeError) as error:
+    except MALFORMED as error:
         raise ValueError(f"no pulse: {error!r}") from None
+
+
+def _rates(values: Iterable[Any]) -> Rates:
+    rates = Rates(*map(float, values))
+    if not rates.is_usable:
+        raise ValueError("a rate is a number of 0 or more")
+    return rates
 
 
 def _encode(data: dict[str, Any]) -> bytes:
@@ -136,7 +142,7 @@ def _encode(data: dict[str, Any]) -> bytes:
 
 
 def _decode(message: bytes) -> dict[str, Any]:
-    data = json.loads(message)
+    data = parse_json(message)
     if not isinstance(data, dict) or data.get("v") != RECORD_VERSION:
         raise ValueError(f"no load record of version {RECORD_VERSION}")
     return data

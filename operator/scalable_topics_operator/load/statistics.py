@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.autoscale.load import Rates
 
 _PERSISTENT = "persistent"
@@ -88,7 +89,7 @@ def read_topic(statistics: Any, *, counter: str = "msgInCounter", backlog: str =
         subscriptions = statistics.get("subscriptions") or {}
         found = {str(name): int(one.get(backlog) or 0) for name, one in subscriptions.items()}
         reading = Reading(rates, int(statistics.get(counter) or 0), found)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except MALFORMED:
         return None
     return reading if rates.is_usable else None
 
@@ -112,7 +113,7 @@ def read_segment(stats: Any, segment_id: int) -> Reading | None:
             for name, one in subscriptions.items()
             if str(segment_id) in (one.get("segments") or {})
         }
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except MALFORMED:
         return None
     return Reading(rates, 0, backlog) if rates.is_usable else None
 

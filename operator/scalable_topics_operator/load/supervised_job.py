@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from scalable_topics.layout.json_fields import parse_json
 from scalable_topics_operator.load.pipeline_job import RunnerPhase, RunnerState
 
 JOB_FILE, STATE_FILE = "job.json", "state.json"
@@ -26,7 +27,7 @@ def encode_job(arguments: Sequence[str]) -> str:
 
 def decode_job(text: str) -> list[str]:
     """The arguments. Raises KeyError, TypeError or ValueError for what is no job."""
-    return [str(one) for one in json.loads(text)["arguments"]]
+    return [str(one) for one in parse_json(text)["arguments"]]
 
 
 def encode_state(state: RunnerState) -> str:
@@ -36,5 +37,5 @@ def encode_state(state: RunnerState) -> str:
 
 def decode_state(text: str) -> RunnerState:
     """Read that. Raises KeyError, TypeError or ValueError for what is no state."""
-    found = json.loads(text)
+    found = parse_json(text)
     return RunnerState(RunnerPhase(found["phase"]), str(found["reason"]), str(found["message"]))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalable_topics.layout import Segment, SegmentLayout, TopicName, parse_incarnation
+from scalable_topics.layout.json_fields import MALFORMED, parse_json
 from scalable_topics_operator.operations.journal import Operation, Step
 from scalable_topics_operator.operations.topic_state import TopicState
 
@@ -46,10 +47,10 @@ class MessageOrder:
 def message_order(message: str, uid: str) -> MessageOrder | None:
     """The order of a message of `uid`; None for one of another uid, or for what is no layout message at all."""
     try:
-        found = json.loads(message)
+        found = parse_json(message)
         owner, counter = parse_incarnation(found["incarnation"])
         order = MessageOrder(counter, int(found["epoch"]), int(found["step"]), int(found["term"]))
-    except (KeyError, TypeError, ValueError):
+    except MALFORMED:
         return None
     return order if owner == uid else None
 
@@ -57,10 +58,10 @@ def message_order(message: str, uid: str) -> MessageOrder | None:
 def announcement_number(message: str, operation_id: str) -> int:
     """Which announcement of an operation's seal a message is (R13); 0 for none."""
     try:
-        found = json.loads(message)
+        found = parse_json(message)
         is_of_it = found["announcement"]["operation"] == operation_id
         return int(found["step"]) % _STEPS_PER_RESERVATION if is_of_it else 0
-    except (KeyError, TypeError, ValueError):
+    except MALFORMED:
         return 0
 
 
@@ -73,9 +74,9 @@ def says_the_same(one: str, other: str) -> bool:
 def content_of(message: str) -> Any:
     """What a message tells clients, whoever has published it: all but the term. The text itself if it is none."""
     try:
-        found = json.loads(message)
+        found = parse_json(message)
         del found["term"]
-    except (KeyError, TypeError, ValueError):
+    except MALFORMED:
         return message
     return found
 

@@ -11,12 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scalable_topics.layout import (
+    LayoutArgumentError,
+    LayoutError,
     SegmentLayout,
     TopicName,
     from_record,
     synthetic_layout,
     to_record,
 )
+from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.operations.journal import Action, Operation
 from scalable_topics_operator.operations.migrated_from import MigratedFrom
@@ -128,7 +131,19 @@ _OWNED = (
 
 
 def read_state(status: Mapping[str, Any]) -> TopicState:
-    """Read a status. Raises LayoutError for a record that breaks an invariant; nothing may act on it then."""
+    """Read a status.
+
+    Raises LayoutError for a record that breaks an invariant or is of another form: nothing may act on it then.
+    """
+    try:
+        return _read(status)
+    except LayoutError:
+        raise
+    except MALFORMED as error:
+        raise LayoutArgumentError(f"the record is of another form: {error!r}") from None
+
+
+def _read(status: Mapping[str, Any]) -> TopicState:
     operation = status.get("operation")
     layout = status.get("layout")
     return TopicState(

@@ -8,8 +8,11 @@ from copy import deepcopy
 import pytest
 
 from dev.access import KubernetesAccess
+from scalable_topics_operator.api.connection import ScalableTopicConnectionSpec
+from scalable_topics_operator.load.spark_pods import DRIVER, EXECUTOR, pod_template
 from tests.integration.chart.cluster import account_of, apply, kubectl
 from tests.integration.chart.rendering import SETS, Document, documents, of_kind, rendered, template, values_of
+from tests.unit.api.manifests import SPARK_APPLICATION
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -43,6 +46,28 @@ def test_they_would_refuse_what_is_not_restricted(api_server: KubernetesAccess, 
         )
         assert done.returncode != 0
         assert 'violates PodSecurity "restricted:latest"' in done.stderr
+
+
+@pytest.mark.parametrize("container", [DRIVER, EXECUTOR])
+def test_restricted_namespaces_take_the_pods_of_a_pipeline(
+    api_server: KubernetesAccess, namespace: str, container: str
+) -> None:
+    """Of the template that Spark makes them from, which adds the image and what it runs."""
+    spec = ScalableTopicConnectionSpec.model_validate(
+        {
+            "adminUrl": "https://pulsar:8443",
+            "auth": {"token": {"secretRef": {"name": "token"}}},
+            "load": {"source": "Pipeline", "runner": "SparkApplication", "sparkApplication": SPARK_APPLICATION},
+        }
+    )
+    assert spec.load.spark_application is not None
+    template = pod_template(spec, spec.load.spark_application, container, "thresholds")
+    for one in template["spec"]["containers"]:
+        one["image"] = "segment-load:1"
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": container}, "spec": template["spec"]}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+    apply(api_server, [account], "--namespace", namespace, "--server-side", "--force-conflicts")
+    assert apply(api_server, [pod], "--namespace", namespace, "--dry-run=server", "--validate=strict") == ""
 
 
 def _pods(found: list[Document]) -> list[Document]:

@@ -73,7 +73,7 @@ def _of_the_application(table: Table) -> None:
         "must be seen by driver and executors alike, hold no .. and no credentials: "
         "an address such as s3a://bucket/load, or a path on volumeClaim such as /load",
         ["/load/a.b"],
-        ["/load/../others", "/..", "file:///load", "s3a://key:secret@bucket/load"],
+        ["/load/../others", "/..", "file:///load", "s3a://key:secret@bucket/load", "abfss://c@a/load?sig=x"],
     )
     table.rule(
         _PATH,
@@ -136,6 +136,7 @@ def _of_settings(table: Table) -> None:
         [
             {"spark.hadoop.fs.s3a.aws.credentials.provider": "org.example.Provider"},
             {"spark.hadoop.fs.azure.account.keyprovider.store.dfs.core.windows.net": "org.example.KeyProvider"},
+            {"spark.driver.defaultJavaOptions": "-Dtoken.file=/run/token -Dsas.provider=a.B -Dpasswords=3"},
         ],
         [
             {"spark.hadoop.fs.s3a.secret.key": "x"},
@@ -145,6 +146,14 @@ def _of_settings(table: Table) -> None:
             {"spark.sharedKey": "x"},
             {"spark.ssl.keyPassword": "x"},
             {"spark.sessionTOKEN": "x"},
+            {"spark.hadoop.fs.azure.sas.container.store.blob.core.windows.net": "sv=2024&sr=c&sig=x"},
+            {"spark.hadoop.fs.azure.sas": "x"},
+            {"spark.a": "https://store/c?sv=2024&sig=x"},
+            {"spark.a": "sig=x&sv=2024"},
+            {"spark.jars.repositories": "https://user:pw@repository/maven"},
+            {"spark.driver.defaultJavaOptions": "-Djavax.net.ssl.trustStorePassword=x"},
+            {"spark.a": "DefaultEndpointsProtocol=https;AccountKey=x"},
+            {"spark.a": "-----BEGIN PRIVATE KEY-----"},
         ],
     )
     table.required(f"{_PATH}.environmentSecretRef.name")

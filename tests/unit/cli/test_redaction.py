@@ -64,6 +64,9 @@ PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n-----END RSA PRIVATE KEY-----
         f"spark.hadoop.fs.azure.account.key.store.dfs.core.windows.net={SECRET}",
         f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET};EndpointSuffix=core.windows.net",
         f"SharedKey: {SECRET}",
+        f"spark.hadoop.fs.azure.sas.container.store.blob.core.windows.net={SECRET}",
+        f'"spark.hadoop.fs.azure.sas.c.s.blob.core.windows.net": "sv=2024&sr=c&sig={SECRET}"',
+        f"sv=2024&sr=c&sig={SECRET}",
     ],
 )
 def test_credentials_in_texts_are_left_out(text: str) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from scalable_topics.layout.json_fields import MALFORMED, parse_json
 from scalable_topics_operator.backends.admin.reasons import About, plain
 from scalable_topics_operator.operations.errors import BackendUnavailable
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,25 @@ class Answer:
         if not self.text.strip():
             return None
         try:
-            return json.loads(self.text)
+            return parse_json(self.text)
         except ValueError:
             raise BackendUnavailable(f"{what}: the answer is not JSON") from None
+
+    def read(self, what: str, reader: Callable[[Any], T]) -> T:
+        """What `reader` makes of the body, which is None if it is empty.
+
+        Every answer is read so, or by `mapping`: what has answered may be no broker, or one of another release.
+
+        Args:
+            what: operation and object.
+            reader: takes the form for granted.
+
+        Raises BackendUnavailable, naming `what`, if the body is no JSON or of another form.
+        """
+        try:
+            return reader(self.json(what))
+        except MALFORMED:
+            raise BackendUnavailable(f"{what}: the answer is not as brokers give it") from None
 
     def mapping(self, what: str) -> dict[str, Any]:
         """The body as a JSON object. Raises BackendUnavailable, naming `what`, if it is none."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.backends.admin.call import Call
 from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import segment_of_path
 from scalable_topics_operator.backends.admin.reasons import About
+from scalable_topics_operator.backends.admin.topic_api import texts_of
 from scalable_topics_operator.operations.errors import AccessDenied
 
 DEFAULT_STATISTICS_SECONDS = 60.0
@@ -53,8 +55,8 @@ class ClusterApi:
 
     async def clusters(self) -> tuple[str, ...]:
         """Names of all clusters of the instance, sorted."""
-        found = await self._get("list-clusters", "/admin/v2/clusters")
-        return tuple(sorted(str(name) for name in found or ()))
+        call = self._call("list-clusters", "/admin/v2/clusters")
+        return tuple(sorted(texts_of(await self._http.send(call), call.what)))
 
     async def cluster_data(self, cluster: str) -> dict[str, Any]:
         """A cluster's URLs and settings; needs superuser."""
@@ -64,8 +66,8 @@ class ClusterApi:
 
     async def brokers(self) -> tuple[str, ...]:
         """`host:port` of the active brokers of the local cluster, sorted; needs superuser."""
-        found = await self._get("list-brokers", "/admin/v2/brokers", right=_SUPERUSER)
-        return tuple(sorted(str(broker) for broker in found or ()))
+        call = self._call("list-brokers", "/admin/v2/brokers", right=_SUPERUSER)
+        return tuple(sorted(texts_of(await self._http.send(call), call.what)))
 
     async def runtime_configuration(self) -> dict[str, str]:
         """The answering broker's configuration; needs superuser."""
@@ -102,7 +104,7 @@ class ClusterApi:
                 float(found.get("statsUpdateFrequencyInSecs", DEFAULT_STATISTICS_SECONDS)),
                 float(found.get("statsUpdateInitialDelayInSecs", DEFAULT_STATISTICS_SECONDS)),
             )
-        except (AccessDenied, ValueError):
+        except (AccessDenied, *MALFORMED):
             return DEFAULT_STATISTICS_SECONDS, DEFAULT_STATISTICS_SECONDS
 
     async def has_scalable_api(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from scalable_topics_operator.backends.admin.call import Answer, Call
 from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import lookup_path, produce_path, topic_path
-from scalable_topics_operator.backends.admin.reasons import About
+from scalable_topics_operator.backends.admin.reasons import About, plain
 from scalable_topics_operator.operations.errors import BackendUnavailable, TopicEmpty, TopicMissing
 
 _PRODUCER_NAME = "scalable-topics-operator"
@@ -49,10 +50,9 @@ class MessageApi:
             schema_version: of the topic's text schema, which must be there.
         """
         call = publishing_call(topic, text, schema_version)
-        found = (await self._http.send(call)).json(call.what) or {}
-        results = found.get("messagePublishResults") or [{"errorMsg": "the answer names no message"}]
-        if results[0].get("errorMsg"):
-            raise BackendUnavailable(f"{call.what}: {results[0]['errorMsg']}")
+        problem = (await self._http.send(call)).read(call.what, _publish_problem)
+        if problem:
+            raise BackendUnavailable(f"{call.what}: {plain(problem)}")
 
     async def expect_publishing(self, topic: str) -> None:
         """Find the broker that serves the topic, for a `publish` that follows at once."""
@@ -69,14 +69,16 @@ class MessageApi:
 
     async def entry(self, topic: str, ledger_id: int, entry_id: int) -> EntryHead:
         """What an entry says of itself."""
-        headers = (
-            await self._get("get-entry", topic, "ledger", str(ledger_id), "entry", str(entry_id))
-        ).message_headers
-        return EntryHead(
-            producer=headers.get("producer-name", ""),
-            sequence_id=int(headers.get("sequence-id", -1)),
-            messages=int(headers.get("num-batch-message", 1)),
-        )
+        answer = await self._get("get-entry", topic, "ledger", str(ledger_id), "entry", str(entry_id))
+        headers = answer.message_headers
+        try:
+            return EntryHead(
+                producer=headers.get("producer-name", ""),
+                sequence_id=int(headers.get("sequence-id", -1)),
+                messages=int(headers.get("num-batch-message", 1)),
+            )
+        except ValueError:
+            raise BackendUnavailable(f"get-entry {topic}: the answer is not as brokers give it") from None
 
     async def _get(self, operation: str, topic: str, *rest: str, query: dict[str, str] | None = None) -> Answer:
         call = Call(
@@ -89,6 +91,11 @@ class MessageApi:
             right="tenant admin (reading messages)",
         )
         return await self._http.send(call)
+
+
+def _publish_problem(found: Any) -> str:
+    results = found.get("messagePublishResults") if found else None
+    return str(results[0].get("errorMsg") or "") if results else "the answer names no message"
 
 
 def publishing_call(topic: str, text: str, schema_version: int) -> Call:

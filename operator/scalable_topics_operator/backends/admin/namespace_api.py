@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from scalable_topics_operator.backends.admin.call import Call
 from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import namespace_path, topics_path
 from scalable_topics_operator.backends.admin.reasons import About
-from scalable_topics_operator.backends.admin.topic_api import permissions_of
+from scalable_topics_operator.backends.admin.topic_api import permissions_of, texts_of
 from scalable_topics_operator.operations.errors import BackendUnavailable
 
 _ADMIN = "tenant admin"
+T = TypeVar("T")
 
 
 class NamespaceApi:
@@ -39,24 +40,24 @@ class NamespaceApi:
 
     async def policies(self, namespace: str) -> dict[str, Any]:
         """The namespace's policies document, which also holds the grants of all its topics."""
-        call = Call(
-            "get-namespace-policies",
-            "GET",
-            namespace_path(namespace),
-            namespace,
-            About.NAMESPACE,
-            right=_ADMIN,
-        )
+        call = self._policies_call(namespace)
         return (await self._http.send(call)).mapping(call.what)
 
     async def topic_grants(self, namespace: str) -> dict[str, dict[str, frozenset[str]]]:
         """Topic -> role -> actions granted on the topic itself, without what the namespace grants."""
-        auth = (await self.policies(namespace)).get("auth_policies") or {}
-        return {str(topic): permissions_of(grants) for topic, grants in (auth.get("destination_auth") or {}).items()}
+        call = self._policies_call(namespace)
+
+        def read(found: Any) -> dict[str, dict[str, frozenset[str]]]:
+            auth = found.get("auth_policies") or {}
+            return {
+                str(topic): permissions_of(grants) for topic, grants in (auth.get("destination_auth") or {}).items()
+            }
+
+        return (await self._http.send(call)).read(call.what, read)
 
     async def permissions(self, namespace: str) -> dict[str, frozenset[str]]:
         """Role -> actions granted on the namespace."""
-        return permissions_of(await self._get("permissions", namespace))
+        return await self._read("permissions", namespace, permissions_of)
 
     async def inactive_topic_policies(self, namespace: str) -> dict[str, Any] | None:
         """The namespace's inactive-topic policy; None if it has none."""
@@ -78,7 +79,8 @@ class NamespaceApi:
 
     async def replication_clusters(self, namespace: str) -> frozenset[str]:
         """Clusters the namespace is replicated to, the local one included."""
-        return frozenset(str(cluster) for cluster in await self._get("replication", namespace) or ())
+        call = self._call("replication", namespace)
+        return frozenset(texts_of(await self._http.send(call), call.what))
 
     async def max_topics(self, namespace: str) -> int | None:
         """`maxTopicsPerNamespace`; None when the namespace sets none (0 or less means no limit)."""
@@ -94,8 +96,11 @@ class NamespaceApi:
 
     async def retention_minutes(self, namespace: str) -> int | None:
         """Retention time; negative for ever, None when the namespace sets none."""
-        found = await self._get("retention", namespace)
-        return int(found["retentionTimeInMinutes"]) if isinstance(found, dict) else None
+        return await self._read(
+            "retention",
+            namespace,
+            lambda found: int(found["retentionTimeInMinutes"]) if isinstance(found, dict) else None,
+        )
 
     async def auto_scale_policy(self, namespace: str) -> dict[str, Any] | None:
         """The namespace's auto-scale policy for scalable topics of the brokers (Pulsar 5); None if it has none."""
@@ -121,15 +126,19 @@ class NamespaceApi:
         return bool(found.get("allowAutoTopicCreation")) if isinstance(found, dict) else None
 
     async def _get(self, name: str, namespace: str) -> Any:
-        call = Call(
-            f"get-namespace-{name}",
-            "GET",
-            namespace_path(namespace, name),
-            namespace,
-            About.NAMESPACE,
-            right=_ADMIN,
-        )
-        return (await self._http.send(call)).json(call.what)
+        return await self._read(name, namespace, lambda found: found)
+
+    async def _read(self, name: str, namespace: str, reader: Callable[[Any], T]) -> T:
+        call = self._call(name, namespace)
+        return (await self._http.send(call)).read(call.what, reader)
+
+    def _call(self, name: str, namespace: str) -> Call:
+        path = namespace_path(namespace, name)
+        return Call(f"get-namespace-{name}", "GET", path, namespace, About.NAMESPACE, right=_ADMIN)
+
+    def _policies_call(self, namespace: str) -> Call:
+        path = namespace_path(namespace)
+        return Call("get-namespace-policies", "GET", path, namespace, About.NAMESPACE, right=_ADMIN)
 
 
 def _integer(found: Any) -> int | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from enum import Enum
 
+from scalable_topics.layout.json_fields import parse_json
 from scalable_topics_operator.operations.errors import (
     AccessDenied,
     BackendError,
@@ -21,6 +21,8 @@ from scalable_topics_operator.operations.errors import (
 )
 
 MAX_REASON_CHARACTERS = 300
+# Looking for the end of what has none takes the square of the length.
+_MOST_PAGE_CHARACTERS, _MOST_TITLE_CHARACTERS = 8192, 1000
 _UNEXPECTED = "--- An unexpected error occurred in the server ---"
 _MESSAGE_LINE = re.compile(r"^Message:[ \t]*(.*)$", re.MULTILINE)
 _HTML_MESSAGE = re.compile(r"<th>MESSAGE:</th>\s*<td>(.*?)</td>", re.IGNORECASE | re.DOTALL)
@@ -88,13 +90,14 @@ def reason_of(status: int, content_type: str, body: str) -> str:
     text = body.strip()
     if text.startswith("{"):
         try:
-            answer = json.loads(text)
+            answer = parse_json(text)
         except ValueError:
             answer = {"reason": text}
         text = str(answer.get("reason") or answer.get("message") or "")
     if "html" in content_type or text[:14].lower().startswith(("<html", "<!doctype")):
-        found = _HTML_MESSAGE.search(text) or _HTML_TITLE.search(text)
-        text = html.unescape(_TAG.sub(" ", found.group(1))) if found else ""
+        page = text[:_MOST_PAGE_CHARACTERS]
+        found = _HTML_MESSAGE.search(page) or _HTML_TITLE.search(page)
+        text = html.unescape(_TAG.sub(" ", found.group(1)[:_MOST_TITLE_CHARACTERS])) if found else ""
     if _UNEXPECTED in text:
         message = _MESSAGE_LINE.search(text)
         text = message.group(1) if message else ""

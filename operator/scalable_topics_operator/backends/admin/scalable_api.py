@@ -118,7 +118,7 @@ class ScalableApi:
     async def permissions(self, topic: TopicName) -> dict[str, frozenset[str]]:
         """Role -> actions granted on the topic itself."""
         answer = await self._send("get-permissions", "GET", topic, "permissions", right=_ADMIN)
-        return permissions_of(answer.json(f"get-permissions {topic}"))
+        return answer.read(f"get-permissions {topic}", permissions_of)
 
     async def grant(self, topic: TopicName, role: str, actions: Iterable[str]) -> None:
         """Set what a role may do on the topic itself."""

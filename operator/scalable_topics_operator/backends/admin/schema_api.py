@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from scalable_topics_operator.backends.admin.call import Call
 from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import schema_path
 from scalable_topics_operator.backends.admin.reasons import About
-from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
+from scalable_topics_operator.operations.errors import BackendRefused
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +43,19 @@ class SchemaApi:
     async def versions(self, topic: str) -> list[StoredSchema]:
         """All versions, oldest first; empty for a topic without schema and for a missing topic."""
         call = Call("list-schemas", "GET", schema_path(topic, "schemas"), topic, About.TOPIC, right="consume")
-        found = (await self._http.send(call)).json(call.what) or {}
-        try:
-            versions = [
+
+        def read(found: Any) -> list[StoredSchema]:
+            return [
                 StoredSchema(
                     version=int(entry["version"]),
                     type=str(entry["type"]),
                     data=str(entry.get("data") or ""),
                     properties={str(key): str(value) for key, value in (entry.get("properties") or {}).items()},
                 )
-                for entry in found.get("getSchemaResponses") or ()
+                for entry in (found or {}).get("getSchemaResponses") or ()
             ]
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise BackendUnavailable(f"{call.what}: the answer is not a list of schemas") from None
+
+        versions = (await self._http.send(call)).read(call.what, read)
         return sorted(versions, key=lambda schema: schema.version)
 
     async def post(self, topic: str, type_: str, data: str, properties: Mapping[str, str]) -> int:
@@ -75,8 +76,4 @@ class SchemaApi:
         answer = await self._http.send(call)
         if answer.status == 409:
             raise SchemaIncompatible(f"{call.what}: {answer.reason}")
-        found = answer.json(call.what)
-        try:
-            return int(found["version"]["version"])
-        except (KeyError, TypeError, ValueError):
-            raise BackendUnavailable(f"{call.what}: the answer names no version") from None
+        return answer.read(call.what, lambda found: int(found["version"]["version"]))

@@ -9,10 +9,11 @@ from scalable_topics_operator.backends.admin.call import Answer, Call
 from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import subscription_path, topic_path
 from scalable_topics_operator.backends.admin.reasons import About, error_for, is_subscription_missing
-from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
+from scalable_topics_operator.operations.errors import TopicMissing
 from scalable_topics_operator.operations.protocols import MessagePosition
 
 _ADMIN = "tenant admin"
+_MOST_PARTITIONS = 100_000
 _CREATE = "tenant admin (creating topics)"
 
 
@@ -43,13 +44,14 @@ class TopicApi:
             answer = await self._send("get-partitions", "GET", topic, "partitions", right=_ADMIN)
         except TopicMissing:
             return None
-        return int(answer.mapping(f"get-partitions {topic}").get("partitions", 0))
+        return answer.read(f"get-partitions {topic}", _partition_count)
 
     async def properties(self, topic: str) -> dict[str, str]:
         """The topic's properties."""
         answer = await self._send("get-properties", "GET", topic, "properties", right=_ADMIN)
-        found = answer.json(f"get-properties {topic}") or {}
-        return {str(key): str(value) for key, value in found.items()}
+        return answer.read(
+            f"get-properties {topic}", lambda found: {str(key): str(value) for key, value in (found or {}).items()}
+        )
 
     async def merge_properties(self, topic: str, properties: Mapping[str, str]) -> None:
         """Set properties; others stay. The topic must exist: some brokers never answer otherwise."""
@@ -86,11 +88,7 @@ class TopicApi:
     async def terminate(self, topic: str) -> tuple[int, int]:
         """Seal a topic without partitions; ledger and entry id of its last entry as the broker claims."""
         answer = await self._send("terminate", "POST", topic, "terminate", right=_ADMIN)
-        found = answer.mapping(f"terminate {topic}")
-        try:
-            return int(found["ledgerId"]), int(found["entryId"])
-        except (KeyError, TypeError, ValueError):
-            raise BackendUnavailable(f"terminate {topic}: the answer names no position") from None
+        return answer.read(f"terminate {topic}", lambda found: (int(found["ledgerId"]), int(found["entryId"])))
 
     async def terminate_partitions(self, topic: str) -> None:
         """Seal every partition of a partitioned topic."""
@@ -114,7 +112,7 @@ class TopicApi:
     async def subscriptions(self, topic: str) -> frozenset[str]:
         """Names of all subscriptions, those of readers included."""
         answer = await self._send("list-subscriptions", "GET", topic, "subscriptions")
-        return frozenset(str(name) for name in answer.json(f"list-subscriptions {topic}") or ())
+        return frozenset(texts_of(answer, f"list-subscriptions {topic}"))
 
     async def create_subscription(self, topic: str, subscription: str, *, latest: bool = False) -> bool:
         """Create a durable cursor at the earliest (or latest) entry; False if it exists already.
@@ -176,7 +174,7 @@ class TopicApi:
     async def permissions(self, topic: str) -> dict[str, frozenset[str]]:
         """What roles may do on the topic, by grants on the topic and on its namespace together."""
         answer = await self._send("get-permissions", "GET", topic, "permissions", right=_ADMIN)
-        return permissions_of(answer.json(f"get-permissions {topic}"))
+        return answer.read(f"get-permissions {topic}", permissions_of)
 
     async def grant(self, topic: str, role: str, actions: Iterable[str]) -> None:
         """Set the actions a role is granted on the topic itself; REPLACES its earlier ones (measured)."""
@@ -244,6 +242,25 @@ class TopicApi:
         if answer.status == 404 and not is_subscription_missing(answer.reason):
             raise error_for(call.what, answer.status, answer.reason, call.about)
         return answer
+
+
+def texts_of(answer: Answer, what: str) -> list[str]:
+    """The texts of a list; none if the answer is empty. Raises BackendUnavailable for what is no list."""
+
+    def read(found: Any) -> list[str]:
+        if not isinstance(found, list | None):
+            raise TypeError
+        return [str(one) for one in found or ()]
+
+    return answer.read(what, read)
+
+
+def _partition_count(found: Any) -> int:
+    count = int(found.get("partitions", 0))
+    # Whoever asks makes a name for each of them.
+    if not 0 <= count <= _MOST_PARTITIONS:
+        raise ValueError
+    return count
 
 
 def permissions_of(found: Any) -> dict[str, frozenset[str]]:

@@ -10,6 +10,7 @@ from scalable_topics_operator.backends.admin.call import Call
 from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import topic_path
 from scalable_topics_operator.backends.admin.reasons import About
+from scalable_topics_operator.backends.admin.topic_api import texts_of
 
 _BACKLOG_QUOTA_TYPE = "destination_storage"
 _ADMIN = "tenant admin (topic policies)"
@@ -74,10 +75,10 @@ class TopicPolicyApi:
         """
         shape = policy.value
         call = self._call("get", "GET", topic, shape.read, query={"applied": "true"} if applied else {})
-        found = (await self._http.send(call)).json(call.what)
-        if policy is TopicPolicy.BACKLOG_QUOTA:
-            return (found or {}).get(_BACKLOG_QUOTA_TYPE)
-        return found
+        is_quota = policy is TopicPolicy.BACKLOG_QUOTA
+        return (await self._http.send(call)).read(
+            call.what, lambda found: (found or {}).get(_BACKLOG_QUOTA_TYPE) if is_quota else found
+        )
 
     async def is_set(self, topic: str, name: str) -> bool:
         """Whether the topic sets one of `OTHER_POLICIES` itself."""
@@ -88,7 +89,7 @@ class TopicPolicyApi:
     async def replication_clusters(self, topic: str) -> tuple[str, ...]:
         """Clusters that the topic is replicated to by a policy of its own, the local one included; sorted."""
         call = self._call("get", "GET", topic, "replication")
-        return tuple(sorted(str(cluster) for cluster in (await self._http.send(call)).json(call.what) or ()))
+        return tuple(sorted(texts_of(await self._http.send(call), call.what)))
 
     async def compaction_threshold_bytes(self, topic: str) -> int:
         """Backlog at which the topic is compacted by a policy of its own; 0 for never."""

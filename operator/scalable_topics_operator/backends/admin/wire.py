@@ -12,6 +12,7 @@ import aiohttp
 from aiohttp import ClientHandlerType, ClientMiddlewareType
 from yarl import URL
 
+from scalable_topics.scrubbing import scrubbed
 from scalable_topics_operator.backends.admin.call import Answer, Call
 from scalable_topics_operator.backends.admin.credentials import Credentials
 from scalable_topics_operator.backends.admin.origins import Origin
@@ -135,7 +136,10 @@ class Wire:
             return Answer(response.status, text, message_headers=_message_headers(response.headers))
         return Answer(
             response.status,
-            reason=reason_of(response.status, response.content_type, _scrubbed(text, credentials)),
+            # Again at the end: of a page, what is said is decoded first.
+            reason=_scrubbed(
+                reason_of(response.status, response.content_type, _scrubbed(text, credentials)), credentials
+            ),
             location=response.headers.get("Location", ""),
             retry_after=response.headers.get("Retry-After"),
         )
@@ -184,11 +188,7 @@ def _problem(error: BaseException, credentials: Credentials) -> str:
 
 
 def _scrubbed(text: str, credentials: Credentials) -> str:
-    # A server may echo what it was sent.
-    for secret in credentials.secrets():
-        if secret:
-            text = text.replace(secret, "[redacted]")
-    return text
+    return scrubbed(text, credentials.secrets())
 
 
 def _message_headers(headers: Mapping[str, str]) -> dict[str, str]:

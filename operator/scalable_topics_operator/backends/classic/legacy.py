@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from scalable_topics.layout import CLIENT_PROPERTY, READER_PREFIX, TopicName, legacy_topics
+from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import OTHER_POLICIES, TopicPolicy
 from scalable_topics_operator.backends.claim_properties import user_properties
@@ -120,7 +121,7 @@ def topic_from(
             is_compacted=_COMPACTION in stats["subscriptions"],
             is_terminated=is_terminated(internal_stats),
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
 
 
@@ -137,7 +138,7 @@ def clients_from(topic: str, stats: Mapping[str, Any], mark: str = CLIENT_PROPER
                     for one in _unmarked(subscription["consumers"], mark)
                 ]
         return found
-    except (AttributeError, KeyError, TypeError) as error:
+    except MALFORMED as error:
         raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
+from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.backends.classic.cursors import counts
 from scalable_topics_operator.operations.errors import BackendUnavailable
 from scalable_topics_operator.operations.protocols import CursorLook, Position, SegmentLook
@@ -24,9 +25,9 @@ def look_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str,
     The two are read one after the other: a cursor that is only in one of them was made or deleted in between
     and is left out. Raises BackendUnavailable if a document lacks what every broker tells.
     """
-    # internalStats spells cursor names as URL form data ("a/b c" is "a%2Fb+c", measured); stats does not.
-    cursors = {unquote_plus(name): cursor for name, cursor in (internal_stats.get("cursors") or {}).items()}
     try:
+        # internalStats spells cursor names as URL form data ("a/b c" is "a%2Fb+c", measured); stats does not.
+        cursors = {unquote_plus(name): cursor for name, cursor in (internal_stats.get("cursors") or {}).items()}
         return SegmentLook(
             terminated=is_terminated(internal_stats),
             last_confirmed=Position.parse(internal_stats["lastConfirmedEntry"]),
@@ -41,7 +42,7 @@ def look_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str,
                 if name in cursors
             },
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
 
 
@@ -49,7 +50,7 @@ def producers_from(topic: str, stats: Mapping[str, Any]) -> frozenset[str]:
     """Names of the producers attached, from `stats`. Raises BackendUnavailable if it lacks them."""
     try:
         return _producers(stats)
-    except (AttributeError, KeyError, TypeError) as error:
+    except MALFORMED as error:
         raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scalable_topics.layout import HashRange
+from scalable_topics.layout.json_fields import MALFORMED, parse_json
 from scalable_topics_operator.backends.claim_properties import RESERVED_PREFIX, claim_from_json, claim_to_json
 from scalable_topics_operator.operations.errors import BackendRefused
 from scalable_topics_operator.operations.protocols import SegmentRecord
@@ -44,8 +45,8 @@ def record_of(properties: Mapping[str, str]) -> SegmentRecord | None:
     if text is None:
         return None
     try:
-        return _record_from_json(json.loads(text))
-    except (KeyError, TypeError, ValueError) as error:
+        return _record_from_json(parse_json(text))
+    except MALFORMED as error:
         problem = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise BackendRefused(f"the topic carries a record that this release cannot read: {problem}") from None
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scalable_topics.layout import LayoutError, TopicName, from_pip468
+from scalable_topics.layout import TopicName, from_pip468
+from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.backends.claim_properties import claim_of, user_properties
 from scalable_topics_operator.operations.errors import BackendRefused
 from scalable_topics_operator.operations.native.protocols import NativeTopic
@@ -21,17 +22,18 @@ def read_topic(topic: TopicName, record: Mapping[str, Any]) -> NativeTopic:
     Raises BackendRefused for a layout that breaks an invariant, and for a claim that this release cannot read: nothing
     acts on either.
     """
-    segments = record.get("segments") or {}
-    layout = {key: record[key] for key in _LAYOUT if key in record}
-    layout["segments"] = {
-        key: {name: value for name, value in found.items() if name not in _DERIVED} for key, found in segments.items()
-    }
-    properties = {str(key): str(value) for key, value in (record.get("properties") or {}).items()}
     override = record.get("autoScalePolicy")
     try:
+        properties = {str(key): str(value) for key, value in (record.get("properties") or {}).items()}
+        segments = record.get("segments") or {}
+        layout = {key: record[key] for key in _LAYOUT if key in record}
+        layout["segments"] = {
+            key: {name: value for name, value in found.items() if name not in _DERIVED}
+            for key, found in segments.items()
+        }
         parsed = from_pip468(layout)
-    except LayoutError as error:
-        raise BackendRefused(f"{topic}: the brokers' layout is not valid and nothing acts on it: {error}") from error
+    except MALFORMED as error:
+        raise BackendRefused(f"{topic}: the brokers' layout is not valid and nothing acts on it: {error}") from None
     return NativeTopic(
         layout=parsed,
         properties=user_properties(properties),

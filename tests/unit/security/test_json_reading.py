@@ -1,0 +1,51 @@
+"""JSON is parsed in one place, so that what is nested without end is refused wherever it comes from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scalable_topics.layout.json_fields import MALFORMED, as_int, parse_json, unknown_fields
+from tests.support.hostile import NESTED_TEXTS, OTHER_TEXTS
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("client", "operator", "spark")
+THE_PLACE = ROOT / "client/scalable_topics/layout/json_fields.py"
+
+
+def test_nothing_else_parses_json() -> None:
+    others = [
+        str(file.relative_to(ROOT))
+        for package in PACKAGES
+        for file in sorted((ROOT / package).rglob("*.py"))
+        if file != THE_PLACE and re.search(r"\bjson\.loads?\b", file.read_text(encoding="utf-8"))
+    ]
+    assert others == [], "use scalable_topics.layout.json_fields.parse_json"
+
+
+@pytest.mark.parametrize("text", [*NESTED_TEXTS, *OTHER_TEXTS], ids=lambda text: repr(text[:12]))
+def test_whatever_comes_is_read_or_refused_with_one_error(text: bytes) -> None:
+    refusal = ""
+    try:
+        found = parse_json(text)
+    except ValueError:
+        return
+    try:
+        as_int(found, "it")
+        unknown_fields({"it": found}, frozenset())
+    except ValueError as error:
+        refusal = str(error)
+    assert len(refusal) < 200
+
+
+def test_what_is_nested_deeply_is_named_and_no_surprise() -> None:
+    deep: list[object] = []
+    for _ in range(2000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="nested too deeply"):
+        as_int(deep, "epoch")
+    with pytest.raises(ValueError, match="nested too deeply"):
+        unknown_fields({"later": deep}, frozenset())
+    assert RecursionError in MALFORMED
