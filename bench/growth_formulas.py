@@ -67,7 +67,8 @@ def etcd_bytes(costs: Costs, fleet: Fleet) -> float:
 
 def drift_calls_a_second(costs: Costs, fleet: Fleet) -> float:
     """Admin calls of all comparisons at rest."""
-    return fleet.topics * costs.drift_calls / fleet.drift_seconds
+    most = fleet.drift_per_second * fleet.replicas * fleet.installations
+    return min(fleet.topics / fleet.drift_seconds, most) * costs.drift_calls
 
 
 def list_cores(costs: Costs, fleet: Fleet) -> float:
@@ -77,7 +78,7 @@ def list_cores(costs: Costs, fleet: Fleet) -> float:
 
 def look_cores(costs: Costs, fleet: Fleet) -> float:
     """Of one replica for comparisons with the brokers."""
-    return fleet.led * costs.drift_calls * costs.call_seconds / fleet.drift_seconds
+    return fleet.compared_a_second * costs.drift_calls * costs.call_seconds
 
 
 def decide_cores(costs: Costs, fleet: Fleet) -> float:
@@ -200,7 +201,12 @@ FORMULAS: Sequence[Formula] = (
     ),
     Formula("Operator", "cores of the busiest replica at rest", "the five that follow", replica_cores),
     Formula("Operator", "of it: its own lists", "known * list_seconds / relist", list_cores),
-    Formula("Operator", "of it: comparisons with brokers", "led * drift_calls * call_seconds / drift", look_cores),
+    Formula(
+        "Operator",
+        "of it: comparisons with brokers",
+        "min(led / drift, drift_per_second) * drift_calls * call_seconds",
+        look_cores,
+    ),
     Formula("Operator", "of it: decisions", "led * decision_seconds / interval", decide_cores),
     Formula("Operator", "of it: watch events", "writes a second / installations * event_seconds", event_cores),
     Formula(
@@ -253,7 +259,12 @@ FORMULAS: Sequence[Formula] = (
         "(topics + overwritten in 2 compactions) * stored_bytes / kubernetes",
         lambda c, f: etcd_bytes(c, f) / 1e9,
     ),
-    Formula("Brokers", "admin calls a second at rest, all", "topics * drift_calls / drift", drift_calls_a_second),
+    Formula(
+        "Brokers",
+        "admin calls a second at rest, all",
+        "min(topics / drift, replicas * drift_per_second) * drift_calls",
+        drift_calls_a_second,
+    ),
     Formula(
         "Brokers", "admin calls a second, each", "that / brokers", lambda c, f: drift_calls_a_second(c, f) / f.brokers
     ),

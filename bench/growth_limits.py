@@ -9,7 +9,6 @@ from bench.growth import Costs, Fleet
 from bench.growth_formulas import (
     Value,
     api_cores,
-    drift_calls_a_second,
     etcd_bytes,
     failover_seconds,
     list_seconds,
@@ -20,9 +19,7 @@ from bench.growth_formulas import (
 )
 
 PLANS: Mapping[str, Fleet] = {
-    "10,000 topics": Fleet(
-        10_000, brokers=10, replicas=3, shards=12, drift_seconds=600, load_seconds=20, sessions=20_000
-    ),
+    "10,000 topics": Fleet(10_000, brokers=10, replicas=3, shards=12, load_seconds=20, sessions=20_000),
     "100,000 topics": Fleet(
         100_000,
         brokers=100,
@@ -30,7 +27,6 @@ PLANS: Mapping[str, Fleet] = {
         replicas=3,
         shards=24,
         relist_seconds=900,
-        drift_seconds=900,
         load_seconds=30,
         sessions=200_000,
     ),
@@ -42,7 +38,6 @@ PLANS: Mapping[str, Fleet] = {
         replicas=3,
         shards=24,
         relist_seconds=1_800,
-        drift_seconds=1_800,
         load_seconds=60,
         sessions=2_000_000,
     ),
@@ -84,7 +79,7 @@ LIMITS: Sequence[Limit] = (
         "a replica's processor at rest, 60 % of a core",
         replica_cores,
         lambda *_: 0.6,
-        "`--drift-seconds`, replicas with as many times the shards, then more installations",
+        "a lower `--drift-per-second`, replicas with as many times the shards, then more installations",
     ),
     Limit(
         "a replica's memory, 4 GB",
@@ -127,12 +122,6 @@ LIMITS: Sequence[Limit] = (
         api_cores,
         lambda *_: 2.0,
         "`--relist-seconds`, fewer replicas, more Kubernetes clusters",
-    ),
-    Limit(
-        "a tenth of a core of each broker for comparisons",
-        lambda c, f: drift_calls_a_second(c, f) / f.brokers * c.broker_call_seconds,
-        lambda *_: 0.1,
-        "`--drift-seconds`, or more brokers, which so many topics need anyway",
     ),
     Limit(
         "a batch of the pipeline on 8 cores within its interval",

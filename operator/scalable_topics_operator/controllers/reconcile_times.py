@@ -6,8 +6,7 @@ import random
 import time
 from collections.abc import Sized
 from dataclasses import dataclass
-
-from scalable_topics_operator.controllers.topic_memory import TopicMemory
+from typing import Protocol
 
 _OBSERVATIONS_FOR_A_COMPARISON = 10
 """How many looks at a layout that brokers own cost what one comparison of a record with its brokers costs."""
@@ -32,6 +31,16 @@ class ReconcileTimes:
     refused_retry_seconds: float = 30.0
 
 
+class Compared(Protocol):
+    """What is remembered of a topic.
+
+    Attributes:
+        drift_due: monotonic time of the next comparison with its brokers.
+    """
+
+    drift_due: float
+
+
 class LookTimes:
     """Says when topics are compared with their brokers next, so that a large fleet costs no more than a bounded share
     of the processor, and of the brokers.
@@ -45,15 +54,15 @@ class LookTimes:
         self._times = times
         self._led = led
 
-    def begin(self, memory: TopicMemory) -> None:
+    def begin(self, memory: Compared) -> None:
         """A topic that seems to be in order is led from now on: it is compared once those before it have been."""
         memory.drift_due = time.monotonic() + (len(self._led) - 1) / self._times.drift_per_second
 
-    def compared(self, memory: TopicMemory) -> None:
+    def compared(self, memory: Compared) -> None:
         """Note that record and brokers have been compared."""
         self._again(memory, max(self._times.drift_seconds, len(self._led) / self._times.drift_per_second))
 
-    def observed(self, memory: TopicMemory) -> None:
+    def observed(self, memory: Compared) -> None:
         """Note that a layout has been read that the brokers own."""
         per_second = self._times.drift_per_second * _OBSERVATIONS_FOR_A_COMPARISON
         self._again(memory, max(self._times.observe_seconds, len(self._led) / per_second))
@@ -67,6 +76,6 @@ class LookTimes:
         seconds = self._times.observe_seconds if decides else self._times.drift_seconds
         return max(seconds, len(self._led) / self._times.drift_per_second)
 
-    def _again(self, memory: TopicMemory, seconds: float) -> None:
+    def _again(self, memory: Compared, seconds: float) -> None:
         # Spread, so that a fleet that started together does not ask the brokers together for ever.
         memory.drift_due = time.monotonic() + seconds * random.uniform(0.8, 1.2)

@@ -132,7 +132,7 @@ class _Teller:
             shards=paper.shards,
             lease=LeaseTimes(paper.lease_seconds),
             relist_seconds=paper.relist_seconds,
-            times=ReconcileTimes(drift_seconds=paper.drift_seconds),
+            times=ReconcileTimes(drift_seconds=paper.drift_seconds, drift_per_second=paper.drift_per_second),
             auto_scale_interval_seconds=paper.decide_seconds,
         )
         self._fleet = ScheduledFleet(loop, settings, self._costs, paper.topics)

@@ -19,6 +19,7 @@ from scalable_topics_operator.cluster.kube_client import LIST_CHUNK, Body, KubeC
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import NAMESPACES, TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
+from scalable_topics_operator.controllers.reconcile_times import LookTimes
 from scalable_topics_operator.controllers.relist import Relister
 from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.controllers.watching import take_event
@@ -110,6 +111,7 @@ class ScheduledTopics:
         self._cache = cache
         self._kube = kube
         self._remembered: dict[ObjectKey, _Remembered] = {}
+        self._looks = LookTimes(fleet.settings.times, self._remembered)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         """Bring one topic forward; answers when to look again."""
@@ -126,7 +128,7 @@ class ScheduledTopics:
             body = await self._kube.get(TOPICS, key.namespace, key.name)
             await self._ask(costs.take_over_calls)
             memory = self._remembered[key] = _Remembered(uid, 0.0, 0.0)
-            self._spread(memory)
+            self._looks.begin(memory)
         status = body.get("status") or {}
         if status.get("observedGeneration") != body["metadata"]["generation"]:
             splits = int(body["spec"].get(_SPLITS, 0)) - int(status.get(_SPLITS, 0))
@@ -135,10 +137,10 @@ class ScheduledTopics:
                 body = await self._write(key, body, {"journal": str(random.random())})
             observed = {"observedGeneration": body["metadata"]["generation"], _SPLITS: body["spec"].get(_SPLITS, 0)}
             await self._write(key, body, observed)
-            self._spread(memory)
+            self._looks.compared(memory)
         elif now >= memory.drift_due:
             await self._ask(costs.drift_calls)
-            self._spread(memory)
+            self._looks.compared(memory)
         memory.decide_due = time.monotonic() + fleet.settings.auto_scale_interval_seconds
         fleet.looked_after(key)
         return max(0.0, min(memory.drift_due, memory.decide_due) - time.monotonic())
@@ -146,9 +148,6 @@ class ScheduledTopics:
     def forget(self, key: ObjectKey) -> None:
         """Others work on it."""
         self._remembered.pop(key, None)
-
-    def _spread(self, memory: _Remembered) -> None:
-        memory.drift_due = time.monotonic() + self._fleet.settings.times.drift_seconds * random.uniform(0.8, 1.2)
 
     async def _ask(self, calls: float) -> None:
         """Admin calls, one after the other, which is the slowest that a reconcile can be."""
