@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Set
 
+from scalable_topics_operator.cluster.compact_body import compact
 from scalable_topics_operator.cluster.kube_client import Body, Resource
 from scalable_topics_operator.cluster.object_key import ObjectKey, key_of
 
@@ -69,7 +70,7 @@ class ObjectCache:
         if known is not None and known["metadata"]["uid"] == body["metadata"]["uid"] and not _newer(body, known):
             return False
         self._drop(key)
-        self._kinds[key.plural][key] = body
+        body = self._kinds[key.plural][key] = compact(body)
         self._changes[key.plural] += 1
         for plural, function, entries in self._indexes.values():
             if plural == key.plural and (value := function(body)) is not None:
