@@ -17,6 +17,8 @@ NATIVE ?=
 UNIT_WORKERS ?= auto
 INTEGRATION_WORKERS ?= 2
 PYTEST_ARGUMENTS ?=
+# How many times as many inputs make fuzz tries.
+TIMES ?= 20
 # Simulated stories: make simulate SEEDS=5000 FIRST=1000, or make simulate STORY=replicas:12
 SEEDS ?= 1000
 FIRST ?= 0
@@ -91,6 +93,10 @@ lint: $(ENVIRONMENT) ## Style, types, import contracts, generated files, a test 
 .PHONY: test-unit
 test-unit: $(ENVIRONMENT) ## Unit tests
 	$(PYTEST) tests/unit -m 'not spark' -n $(UNIT_WORKERS)
+
+.PHONY: fuzz
+fuzz: $(ENVIRONMENT) ## Those of them that make input up, with other input and many times as much (TIMES=)
+	FUZZ_TIMES=$(TIMES) $(PYTEST) tests/unit/security --timeout 3600 -n $(UNIT_WORKERS)
 
 .PHONY: test-conformance
 test-conformance: $(ENVIRONMENT) ## Cases of the peer implementation

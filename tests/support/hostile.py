@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +18,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 Path = tuple[str | int, ...]
+
+_TIMES = "FUZZ_TIMES"
 
 randomness: st.SearchStrategy[random.Random] = st.integers(0, 2**64 - 1).map(random.Random)
 """Where hostile input comes from."""
@@ -95,9 +98,14 @@ _STRANGE: tuple[Any, ...] = (
 
 
 def fuzzing(examples: int) -> Callable[[Any], Any]:
-    """Settings of a test with so many inputs: a busy machine is no finding, and seeds cannot be made smaller."""
+    """Settings of a test with so many inputs: a busy machine is no finding, and seeds cannot be made smaller.
+
+    They are the same in every run; `make fuzz` tries others, and many times as many.
+    """
+    times = int(os.environ.get(_TIMES, "1"))
     return settings(
-        max_examples=examples,
+        max_examples=examples * times,
+        derandomize=times == 1,
         deadline=None,
         database=None,
         phases=(Phase.explicit, Phase.generate),

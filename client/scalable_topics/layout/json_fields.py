@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from enum import StrEnum
@@ -19,18 +20,25 @@ Not only wrong types: 1e999 is a JSON number that is no whole one (OverflowError
 be copied or written (RecursionError).
 """
 
+# Of a pair that makes one character, or alone; a text tells by its escapes where that is to be looked into.
+_HALF, _HALF_BYTES = re.compile(r"\\u[dD][89a-fA-F]"), re.compile(rb"\\u[dD][89a-fA-F]")
 _LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**64 - 1
 
 
 def parse_json(text: str | bytes) -> Any:
     """What a JSON text says, whoever has written it. Raises ValueError for what is no JSON, or is nested without end.
 
-    `json.loads` raises RecursionError for the latter, which is no ValueError, and which readers forget.
+    `json.loads` raises RecursionError for the latter, which is no ValueError, and which readers forget. And it takes
+    halves of characters, by `\\ud800`, which nothing that sends or stores texts takes: they are refused here.
     """
     try:
-        return json.loads(text)
+        found = json.loads(text)
+        halves = _HALF_BYTES.search(text) if isinstance(text, bytes) else _HALF.search(text)
+        if halves is not None:
+            json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    return found
 
 
 def as_object(value: object, where: str) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 from aiohttp import web
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from scalable_topics.admin import AdminClient, AdminError, GatewayOptions
@@ -82,6 +82,7 @@ def test_secrets_of_any_letters_are_scrubbed(rng: random.Random, secret: str) ->
         said = rng.choice(list(FORMS.values()))(secret)
     except UnicodeEncodeError:
         said = secret
+    assume(secret not in f"x {INSTEAD} y")
     assert secret not in scrubbed(f"x {said} y", [secret])
 
 

@@ -49,3 +49,15 @@ def test_what_is_nested_deeply_is_named_and_no_surprise() -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
         unknown_fields({"later": deep}, frozenset())
     assert RecursionError in MALFORMED
+
+
+@pytest.mark.parametrize("text", ['["\\ud83d"]', '{"\\uDC00": 1}', '"\\ude00\\ud83d"'])
+def test_halves_of_characters_are_refused(text: str) -> None:
+    for given in (text, text.encode()):
+        with pytest.raises(ValueError, match="surrogates not allowed"):
+            parse_json(given)
+
+
+def test_characters_of_two_halves_are_read() -> None:
+    assert parse_json('"\\ud83d\\ude00"') == "\N{GRINNING FACE}"
+    assert parse_json(r'"\\ud800"') == r"\ud800", "a backslash that was escaped itself"

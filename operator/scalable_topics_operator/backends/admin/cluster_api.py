@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.backends.admin.call import Call
 from scalable_topics_operator.backends.admin.http import AdminHttp
 from scalable_topics_operator.backends.admin.paths import segment_of_path
@@ -14,6 +14,7 @@ from scalable_topics_operator.backends.admin.topic_api import texts_of
 from scalable_topics_operator.operations.errors import AccessDenied
 
 DEFAULT_STATISTICS_SECONDS = 60.0
+_MOST_STATISTICS_SECONDS = 24 * 3600.0
 _SUPERUSER = "superuser"
 
 
@@ -71,8 +72,9 @@ class ClusterApi:
 
     async def runtime_configuration(self) -> dict[str, str]:
         """The answering broker's configuration; needs superuser."""
-        found = await self._get("get-configuration", "/admin/v2/brokers/configuration/runtime", right=_SUPERUSER)
-        return {str(key): str(value) for key, value in (found or {}).items()}
+        call = self._call("get-configuration", "/admin/v2/brokers/configuration/runtime", right=_SUPERUSER)
+        answer = await self._http.send(call)
+        return answer.read(call.what, lambda found: {str(key): str(value) for key, value in (found or {}).items()})
 
     async def topic_loads(self, broker: str = "") -> dict[str, Any]:
         """`/broker-stats/topics` of one broker: namespace -> bundle -> domain -> topic; needs superuser.
@@ -100,12 +102,10 @@ class ClusterApi:
         """
         try:
             found = await self.runtime_configuration()
-            return (
-                float(found.get("statsUpdateFrequencyInSecs", DEFAULT_STATISTICS_SECONDS)),
-                float(found.get("statsUpdateInitialDelayInSecs", DEFAULT_STATISTICS_SECONDS)),
-            )
-        except (AccessDenied, *MALFORMED):
-            return DEFAULT_STATISTICS_SECONDS, DEFAULT_STATISTICS_SECONDS
+        except AccessDenied:
+            found = {}
+        often, first = "statsUpdateFrequencyInSecs", "statsUpdateInitialDelayInSecs"
+        return _statistics_seconds(found, often), _statistics_seconds(found, first)
 
     async def has_scalable_api(self) -> bool:
         """Whether the brokers have the scalable-topics admin API."""
@@ -172,3 +172,12 @@ class ClusterApi:
 
     def _call(self, operation: str, path: str, *, right: str | None = None) -> Call:
         return Call(operation, "GET", path, self._http.admin_url, About.CLUSTER, right=right)
+
+
+def _statistics_seconds(configuration: Mapping[str, str], name: str) -> float:
+    """A setting of brokers; their default where it cannot be meant."""
+    try:
+        seconds = float(configuration[name])
+    except (KeyError, ValueError):
+        return DEFAULT_STATISTICS_SECONDS
+    return seconds if 0 <= seconds <= _MOST_STATISTICS_SECONDS else DEFAULT_STATISTICS_SECONDS

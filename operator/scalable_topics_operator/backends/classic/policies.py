@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicy
 from scalable_topics_operator.backends.classic.settling import Settling
 from scalable_topics_operator.operations.segment_policies import SegmentPolicies
+
+T = TypeVar("T")
 
 _FIELDS: Mapping[TopicPolicy, tuple[str, ...]] = {
     TopicPolicy.MESSAGE_TTL: ("message_ttl_seconds",),
@@ -46,24 +48,29 @@ def wanted_policies(policies: SegmentPolicies) -> dict[TopicPolicy, Any]:
 def policies_from(found: Mapping[TopicPolicy, Any]) -> SegmentPolicies:
     """What topic policies as read set; what cannot be read sets nothing. Pure."""
 
-    def part(policy: TopicPolicy, key: str) -> Any:
+    def part(policy: TopicPolicy, key: str, kind: type[T]) -> T | None:
         document = found.get(policy)
-        return document.get(key) if isinstance(document, dict) else None
+        return _of_kind(document.get(key), kind) if isinstance(document, dict) else None
 
-    quota_bytes = part(TopicPolicy.BACKLOG_QUOTA, "limitSize")
+    quota_bytes = part(TopicPolicy.BACKLOG_QUOTA, "limitSize", int)
     return SegmentPolicies(
-        message_ttl_seconds=found.get(TopicPolicy.MESSAGE_TTL),
-        retention_minutes=part(TopicPolicy.RETENTION, "retentionTimeInMinutes"),
-        retention_megabytes=part(TopicPolicy.RETENTION, "retentionSizeInMB"),
+        message_ttl_seconds=_of_kind(found.get(TopicPolicy.MESSAGE_TTL), int),
+        retention_minutes=part(TopicPolicy.RETENTION, "retentionTimeInMinutes", int),
+        retention_megabytes=part(TopicPolicy.RETENTION, "retentionSizeInMB", int),
         backlog_quota_bytes=quota_bytes if quota_bytes is None or quota_bytes >= 0 else None,
-        backlog_quota_action=part(TopicPolicy.BACKLOG_QUOTA, "policy"),
-        publish_messages_per_second=part(TopicPolicy.PUBLISH_RATE, "publishThrottlingRateInMsg"),
-        publish_bytes_per_second=part(TopicPolicy.PUBLISH_RATE, "publishThrottlingRateInByte"),
-        dispatch_messages_per_second=part(TopicPolicy.DISPATCH_RATE, "dispatchThrottlingRateInMsg"),
-        dispatch_bytes_per_second=part(TopicPolicy.DISPATCH_RATE, "dispatchThrottlingRateInByte"),
-        schema_compatibility_strategy=found.get(TopicPolicy.SCHEMA_COMPATIBILITY),
-        deduplication=found.get(TopicPolicy.DEDUPLICATION),
+        backlog_quota_action=part(TopicPolicy.BACKLOG_QUOTA, "policy", str),
+        publish_messages_per_second=part(TopicPolicy.PUBLISH_RATE, "publishThrottlingRateInMsg", int),
+        publish_bytes_per_second=part(TopicPolicy.PUBLISH_RATE, "publishThrottlingRateInByte", int),
+        dispatch_messages_per_second=part(TopicPolicy.DISPATCH_RATE, "dispatchThrottlingRateInMsg", int),
+        dispatch_bytes_per_second=part(TopicPolicy.DISPATCH_RATE, "dispatchThrottlingRateInByte", int),
+        schema_compatibility_strategy=_of_kind(found.get(TopicPolicy.SCHEMA_COMPATIBILITY), str),
+        deduplication=_of_kind(found.get(TopicPolicy.DEDUPLICATION), bool),
     )
+
+
+def _of_kind(value: Any, kind: type[T]) -> T | None:
+    """A value of exactly that kind, else None: to Python a truth value is a number, too."""
+    return value if type(value) is kind else None
 
 
 def shows(found: Any, wanted: Any) -> bool:
