@@ -100,7 +100,8 @@ async def soak_stage(cluster: LocalCluster, folder: Path) -> AsyncIterator[Stage
             kubeconfig = folder / f"{number}.kubeconfig"
             kubeconfig.write_text(proxy_kubeconfig(proxy.url))
             flags = (*_FLAGS, *pipeline_flags(folder / "pipelines" / str(number)))
-            operator = RunningOperator(kubeconfig, namespace, folder / f"operator-{number}.log", flags, start_seconds=_BEGIN_SECONDS)
+            log_file = folder / f"operator-{number}.log"
+            operator = RunningOperator(kubeconfig, namespace, log_file, flags, start_seconds=_BEGIN_SECONDS)
             stack.callback(operator.kill)
             operators.append(operator)
             proxies.append(proxy)
