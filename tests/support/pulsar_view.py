@@ -98,6 +98,10 @@ class PulsarView:
         """Create an ordinary topic."""
         await self.call("PUT", _path(topic), properties or {})
 
+    async def make_topic(self, topic: str) -> None:
+        """Create an ordinary topic, unless a client has made it by using it, perhaps at this very moment."""
+        await self.call("PUT", _path(topic), {}, allow=(409,))
+
     async def terminate(self, topic: str) -> Any:
         """Seal a topic."""
         return await self.call("POST", f"{_path(topic)}/terminate")

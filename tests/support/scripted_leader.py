@@ -98,8 +98,7 @@ class ScriptedLeader:
         # A client's Reader may have made it, where brokers make topics by themselves; of no use if it has partitions.
         if await self._view.partitions(name):
             await self._view.delete_partitioned(name)
-        if not await self._view.exists(name):
-            await self._view.create_topic(name)
+        await self._view.make_topic(name)
         self._publisher = await asyncio.to_thread(self._client.create_producer, name)
 
     def segment_topic(self, segment_id: int) -> str:

@@ -265,9 +265,9 @@ class Election:
         if seen.lease.part == SHARD:
             self._note_term(seen.lease.shard, seen.lease.term)
             if seen.lease.version:
-                holder = seen.lease.holder
-                if holder == self._identity and seen.lease.shard not in self.held:
-                    # Lost while this replica slept: somebody may have led it since.
+                holder, held = seen.lease.holder, self.held.get(seen.lease.shard)
+                if holder == self._identity and (held is None or now_seconds >= held.deadline_seconds):
+                    # Lost while this replica slept, if only by the time: somebody may have led it since.
                     holder = ""
                 self._seen[name] = _Seen(replace(seen.lease, holder=holder, version=""), now_seconds)
         else:

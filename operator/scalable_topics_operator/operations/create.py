@@ -41,10 +41,6 @@ from scalable_topics_operator.operations.recover import rebuild_from_segments, r
 from scalable_topics_operator.operations.reshape import create_children
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 
-_LISTING_AGE_SECONDS = 5.0
-"""How old the listing of a namespace may be by which new topics are made. Many are made at once, and a listing names
-every topic of the namespace; a segment that it does not show yet is met when one of its name is to be made (R9)."""
-
 
 async def establish(ctx: OperationContext, name: NameState, judgement: Judgement, request: Request) -> bool:
     """Bring a topic without a layout to one: by creating it, or by rebuilding it from its segments.
@@ -60,18 +56,21 @@ async def establish(ctx: OperationContext, name: NameState, judgement: Judgement
     Raises NameRefused when the name is somebody else's or the records contradict each other, Unsupported when its
     namespace cannot hold it (R24), BackendError.
     """
+    began_seconds = ctx.clock.monotonic_seconds()
     match judgement.verdict:
         case Verdict.REFUSED:
             await _drop_journal(ctx)
             raise NameRefused(judgement.reason, judgement.message)
         case Verdict.FREE:
             # Without a claim there may still be segments: the claim was lost, or a deleted topic left some behind.
-            if await recover_unclaimed(ctx, request, listing_age_seconds=_LISTING_AGE_SECONDS):
+            if await recover_unclaimed(ctx, request):
                 return False
             if ctx.declared.migrates:
                 await _drop_journal(ctx)
                 raise no_such_topic(ctx.topic)
-            return await _create(ctx, request)
+            # The listing by which nothing was found is that of ids in use, too: it names each topic of the namespace.
+            listing_age_seconds = ctx.clock.monotonic_seconds() - began_seconds
+            return await _create(ctx, request, listing_age_seconds=listing_age_seconds)
         case Verdict.OURS:
             # Without a layout in the status our claim means: we died while creating, or the status was lost.
             await _recover(ctx, name, request)
@@ -110,14 +109,14 @@ async def _drop_journal(ctx: OperationContext) -> None:
         await ctx.store.commit(replace(ctx.store.state, operation=None))
 
 
-async def _create(ctx: OperationContext, request: Request) -> bool:
+async def _create(ctx: OperationContext, request: Request, *, listing_age_seconds: float = 0.0) -> bool:
     """Answers whether it was begun here: what another process began may be as an older spec had it."""
     operation = ctx.store.state.operation
     is_begun_here = operation is None
     if operation is None:
         # The claim and the layout topic besides.
         await ctx.backend.require_fit(ctx.topic, more_topics=ctx.intent.initial_segments + 2)
-        operation = await _journal_creation(ctx, request)
+        operation = await _journal_creation(ctx, request, listing_age_seconds=listing_age_seconds)
     await ctx.backend.take_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
     try:
         await create_children(ctx, operation)
@@ -138,9 +137,11 @@ async def _create(ctx: OperationContext, request: Request) -> bool:
     return is_begun_here
 
 
-async def _journal_creation(ctx: OperationContext, request: Request, *, first_id: int = 0) -> Operation:
+async def _journal_creation(
+    ctx: OperationContext, request: Request, *, first_id: int = 0, listing_age_seconds: float = 0.0
+) -> Operation:
     """Journal the segments to create, with ids from `first_id` and above every one ever seen."""
-    first_id = max(first_id, await _first_unused_id(ctx))
+    first_id = max(first_id, await _first_unused_id(ctx, listing_age_seconds))
     children = planned_initial(ctx.intent.initial_segments, bucket_budget=ctx.intent.bucket_budget, first_id=first_id)
     operation = new_operation(
         ctx,
@@ -187,8 +188,8 @@ async def _commit_created(ctx: OperationContext, layout: SegmentLayout, operatio
     ctx.opened_here.discard(operation.id)
 
 
-async def _first_unused_id(ctx: OperationContext) -> int:
+async def _first_unused_id(ctx: OperationContext, listing_age_seconds: float) -> int:
     """0 for a fresh name; above every id ever seen where segments of an earlier life are still about (R9)."""
-    found = await ctx.backend.list_segments(ctx.topic, max_age_seconds=_LISTING_AGE_SECONDS)
+    found = await ctx.backend.list_segments(ctx.topic, max_age_seconds=listing_age_seconds)
     records = [witness.record for witness in await witnesses_of(ctx, found)]
     return max([next_unused_id(records), *(segment.segment_id + 1 for segment in found)])

@@ -157,18 +157,12 @@ def _uncommitted(operation: Operation | None) -> Sequence[int]:
     return operation_segments(operation)
 
 
-async def recover_unclaimed(ctx: OperationContext, request: Request, *, listing_age_seconds: float = 0.0) -> bool:
+async def recover_unclaimed(ctx: OperationContext, request: Request) -> bool:
     """Take a topic back whose claim was lost with its status (R1); False when no segment holds anything.
-
-    Args:
-        ctx: the topic.
-        request: the object that asks.
-        listing_age_seconds: how old a shared listing of the namespace may be that tells whether there are segments.
 
     Raises NameRefused when the segments are another installation's or contradict each other.
     """
-    found = await ctx.backend.list_segments(ctx.topic, max_age_seconds=listing_age_seconds)
-    witnesses = await witnesses_of(ctx, found)
+    witnesses = await witnesses_of(ctx, await ctx.backend.list_segments(ctx.topic))
     if not any(witness.entries for witness in witnesses) or _is_creating(ctx.store.state.operation, witnesses):
         return False
     owner = max(witnesses, key=lambda witness: witness.record.segment_id).record.claim

@@ -319,6 +319,26 @@ def test_R6_one_that_comes_when_all_leases_were_deleted_waits_a_lease() -> None:
     assert len(other.election.held) == SHARDS
 
 
+def test_R6_what_ran_out_in_the_middle_of_a_turn_may_have_been_led_by_another_since() -> None:
+    """Found by the simulation: a renewal hung for longer than its lease, meanwhile another replica took over, and then
+    somebody deleted the Lease. To whom had it last the missing Lease was its own.
+    """
+    leases = Leases()
+    hung, other = Replica("a", 0.0), Replica("b", 0.0)
+    hung.turn(leases, 0.0)
+    other.turn(leases, 0.0)
+    assert len(hung.election.held) == SHARDS
+    renewals = hung.election.renewals()
+    now = TIMES.lease_seconds + TIMES.renew_seconds
+    other.turn(leases, now)
+    assert other.election.held
+    leases.found.clear()
+    assert not any(leases.write(write) for write in renewals)
+    hung.election.observe([], now)
+    assert not any(write.purpose is Purpose.ACQUIRE for write in hung.election.decide(now))
+    assert not hung.election.held
+
+
 def test_only_who_made_the_record_takes_what_has_no_lease_at_once_and_shares_it_then() -> None:
     leases = Leases()
     replicas = [Replica(name, 0.0) for name in ("r1", "r0", "r2")]
