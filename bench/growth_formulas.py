@@ -140,7 +140,7 @@ def start_seconds(costs: Costs, fleet: Fleet) -> float:
     """
     first = fleet.known * max(costs.list_seconds + costs.api_list_seconds, fleet.replicas * _listing(costs))
     again = fleet.known * (costs.event_seconds + costs.list_seconds)
-    elected = 2 * fleet.renew_seconds
+    elected = fleet.renew_seconds
     return first + elected + again + take_over_seconds(costs, fleet.led)
 
 
@@ -218,7 +218,7 @@ FORMULAS: Sequence[Formula] = (
     Formula(
         "Operator",
         "start until all are looked after, s",
-        "known * (3 lists, kopf's events) + 2 renewals + led * take_over",
+        "known * (3 lists, kopf's events) + a renewal + led * take_over",
         start_seconds,
     ),
     Formula(
