@@ -6,6 +6,7 @@ every call may be repeated, so a process that dies leaves nothing that the next 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -32,9 +33,10 @@ from scalable_topics_operator.operations.migrate import (
     open_migration,
     undo_migration,
 )
-from scalable_topics_operator.operations.protocols import NameState
+from scalable_topics_operator.operations.protocols import FoundSegment, NameState
 from scalable_topics_operator.operations.rebuild import (
     ID_GAP,
+    Witness,
     next_unused_id,
 )
 from scalable_topics_operator.operations.recover import rebuild_from_segments, recover_unclaimed, witnesses_of
@@ -56,21 +58,21 @@ async def establish(ctx: OperationContext, name: NameState, judgement: Judgement
     Raises NameRefused when the name is somebody else's or the records contradict each other, Unsupported when its
     namespace cannot hold it (R24), BackendError.
     """
-    began_seconds = ctx.clock.monotonic_seconds()
     match judgement.verdict:
         case Verdict.REFUSED:
             await _drop_journal(ctx)
             raise NameRefused(judgement.reason, judgement.message)
         case Verdict.FREE:
             # Without a claim there may still be segments: the claim was lost, or a deleted topic left some behind.
-            if await recover_unclaimed(ctx, request):
+            found = await ctx.backend.list_segments(ctx.topic)
+            witnesses = await witnesses_of(ctx, found)
+            if await recover_unclaimed(ctx, request, witnesses):
                 return False
             if ctx.declared.migrates:
                 await _drop_journal(ctx)
                 raise no_such_topic(ctx.topic)
-            # The listing by which nothing was found is that of ids in use, too: it names each topic of the namespace.
-            listing_age_seconds = ctx.clock.monotonic_seconds() - began_seconds
-            return await _create(ctx, request, listing_age_seconds=listing_age_seconds)
+            # A listing names every topic of the namespace, so one of them is to do.
+            return await _create(ctx, request, first_id=_unused_id(found, witnesses))
         case Verdict.OURS:
             # Without a layout in the status our claim means: we died while creating, or the status was lost.
             await _recover(ctx, name, request)
@@ -109,20 +111,26 @@ async def _drop_journal(ctx: OperationContext) -> None:
         await ctx.store.commit(replace(ctx.store.state, operation=None))
 
 
-async def _create(ctx: OperationContext, request: Request, *, listing_age_seconds: float = 0.0) -> bool:
-    """Answers whether it was begun here: what another process began may be as an older spec had it."""
+async def _create(ctx: OperationContext, request: Request, *, first_id: int | None = None) -> bool:
+    """Answers whether it was begun here: what another process began may be as an older spec had it.
+
+    Args:
+        ctx: the topic.
+        request: the object that asks.
+        first_id: of the segments, if they are to be journaled; None to look which ids are in use.
+    """
     operation = ctx.store.state.operation
     is_begun_here = operation is None
     if operation is None:
         # The claim and the layout topic besides.
         await ctx.backend.require_fit(ctx.topic, more_topics=ctx.intent.initial_segments + 2)
-        operation = await _journal_creation(ctx, request, listing_age_seconds=listing_age_seconds)
+        operation = await _journal_creation(ctx, request, await _first_unused_id(ctx) if first_id is None else first_id)
     await ctx.backend.take_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
     try:
         await create_children(ctx, operation)
     except NameTaken as taken:
         # A client or a late call made a topic of that name. Ids are never shared (R9), so others are journaled.
-        await _journal_creation(ctx, request, first_id=operation.next_segment_id)
+        await _journal_creation(ctx, request, max(operation.next_segment_id, await _first_unused_id(ctx)))
         raise BackendUnavailable(f"{taken}; the topic is created with other segment ids") from None
     now_ms = ctx.clock.now_ms()
     layout = SegmentLayout(
@@ -137,11 +145,8 @@ async def _create(ctx: OperationContext, request: Request, *, listing_age_second
     return is_begun_here
 
 
-async def _journal_creation(
-    ctx: OperationContext, request: Request, *, first_id: int = 0, listing_age_seconds: float = 0.0
-) -> Operation:
-    """Journal the segments to create, with ids from `first_id` and above every one ever seen."""
-    first_id = max(first_id, await _first_unused_id(ctx, listing_age_seconds))
+async def _journal_creation(ctx: OperationContext, request: Request, first_id: int) -> Operation:
+    """Journal the segments to create, with ids from `first_id`."""
     children = planned_initial(ctx.intent.initial_segments, bucket_budget=ctx.intent.bucket_budget, first_id=first_id)
     operation = new_operation(
         ctx,
@@ -188,8 +193,12 @@ async def _commit_created(ctx: OperationContext, layout: SegmentLayout, operatio
     ctx.opened_here.discard(operation.id)
 
 
-async def _first_unused_id(ctx: OperationContext, listing_age_seconds: float) -> int:
+async def _first_unused_id(ctx: OperationContext) -> int:
+    found = await ctx.backend.list_segments(ctx.topic)
+    return _unused_id(found, await witnesses_of(ctx, found))
+
+
+def _unused_id(found: Sequence[FoundSegment], witnesses: Sequence[Witness]) -> int:
     """0 for a fresh name; above every id ever seen where segments of an earlier life are still about (R9)."""
-    found = await ctx.backend.list_segments(ctx.topic, max_age_seconds=listing_age_seconds)
-    records = [witness.record for witness in await witnesses_of(ctx, found)]
+    records = [witness.record for witness in witnesses]
     return max([next_unused_id(records), *(segment.segment_id + 1 for segment in found)])

@@ -157,12 +157,16 @@ def _uncommitted(operation: Operation | None) -> Sequence[int]:
     return operation_segments(operation)
 
 
-async def recover_unclaimed(ctx: OperationContext, request: Request) -> bool:
+async def recover_unclaimed(ctx: OperationContext, request: Request, witnesses: Sequence[Witness]) -> bool:
     """Take a topic back whose claim was lost with its status (R1); False when no segment holds anything.
+
+    Args:
+        ctx: the topic.
+        request: the object that asks.
+        witnesses: of its segments, as they are now.
 
     Raises NameRefused when the segments are another installation's or contradict each other.
     """
-    witnesses = await witnesses_of(ctx, await ctx.backend.list_segments(ctx.topic))
     if not any(witness.entries for witness in witnesses) or _is_creating(ctx.store.state.operation, witnesses):
         return False
     owner = max(witnesses, key=lambda witness: witness.record.segment_id).record.claim
