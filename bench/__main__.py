@@ -57,9 +57,10 @@ def _measured(section: Section, options: Sequence[str]) -> int:
     say(f"measuring {section.key}: {section.title}")
     command = [sys.executable, "-m", "bench.measure", section.key, *options]
     command += ["--load-before", f"{os.getloadavg()[0]:.2f}"]
-    if section.servers is Servers.NONE:
+    shape = _SHAPES.get(section.servers)
+    if shape is None:
         return subprocess.run(command, check=False).returncode
-    return run_with_cluster(command, _SHAPES[section.servers])
+    return run_with_cluster(command, shape)
 
 
 if __name__ == "__main__":

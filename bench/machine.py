@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.report import Machine
@@ -13,7 +14,12 @@ from dev.instance import pulsar_java
 
 _MEBIBYTE = 1 << 20
 _POMS = {PulsarLine.FOUR: artifacts.POM, PulsarLine.FIVE: artifacts.NATIVE_POM}
-_LINES = {Servers.NONE: (), Servers.CLASSIC: (PulsarLine.FOUR,), Servers.BOTH: (PulsarLine.FOUR, PulsarLine.FIVE)}
+_LINES: Mapping[Servers, Sequence[PulsarLine]] = {
+    Servers.NONE: (),
+    Servers.CLASSIC: (PulsarLine.FOUR,),
+    Servers.BOTH: (PulsarLine.FOUR, PulsarLine.FIVE),
+    Servers.OWN: (PulsarLine.FOUR,),
+}
 
 
 def this_machine() -> Machine:
@@ -29,7 +35,7 @@ def this_machine() -> Machine:
 
 
 def versions(servers: Servers) -> str:
-    """Of the brokers that are started, and of the Java they run on; empty if there are none."""
+    """Of the brokers that are measured, and of the Java they run on; empty if there are none."""
     return ", ".join(f"Pulsar {_pulsar(line)} on Java {_java(line)}" for line in _LINES[servers])
 
 

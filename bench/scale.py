@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from bench.fleet import Cost, fleet
 from bench.measurement import Better, Group, Measured, Measurement, Of, Target
-from bench.section import Run, Section
+from bench.section import Run, Section, Servers
 from bench.topic_calls import RECORDING_FLAGS, recorded, send_many
 from dev.access import PulsarAccess
 from dev.broker_settings import Profile
@@ -123,6 +123,7 @@ SECTION = Section(
     "that any controller could do with these calls on these cores. Broker, API server, etcd, operator and the "
     "measuring itself share the machine.",
     _measure,
+    Servers.OWN,
 )
 
 

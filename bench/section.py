@@ -16,6 +16,7 @@ class Servers(StrEnum):
     NONE = "none"
     CLASSIC = "an API server and a broker of Pulsar 4"
     BOTH = "an API server, a broker of Pulsar 4 and one of Pulsar 5"
+    OWN = "nothing: it starts an API server and a broker of Pulsar 4 itself"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,21 @@ import pytest
 
 from bench.__main__ import chosen
 from bench.function_calls import CallCounter
+from bench.machine import versions
+from bench.section import Servers
 from bench.sections import BY_KEY, SECTIONS
 
 
 def test_keys_and_titles_are_unique() -> None:
     assert len(BY_KEY) == len(SECTIONS)
     assert len({one.title for one in SECTIONS}) == len(SECTIONS)
+
+
+def test_a_section_that_starts_its_brokers_itself_tells_of_what_they_are_as_others_do() -> None:
+    assert BY_KEY["scale"].servers is Servers.OWN
+    assert versions(Servers.OWN) == versions(Servers.CLASSIC)
+    assert versions(Servers.OWN).startswith("Pulsar 4.")
+    assert versions(Servers.NONE) == ""
 
 
 def test_some_are_chosen_by_their_keys_in_the_order_of_the_page() -> None:
