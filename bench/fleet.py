@@ -113,7 +113,7 @@ class Fleet:
         watch: when they became Ready.
         namespace: of the objects.
         pulsar_namespace: of the topics.
-        applied_at_seconds: when each was declared, by its object's name.
+        applied_at_seconds: monotonic time at which each was declared, by its object's name.
     """
 
     kube: KubeClient
@@ -125,7 +125,7 @@ class Fleet:
 
     async def apply(self, name: str) -> None:
         """Declare one topic."""
-        self.applied_at_seconds[name] = time.perf_counter()
+        self.applied_at_seconds[name] = time.monotonic()
         await self.kube.create(TOPICS, self.namespace, manifest(name, self.pulsar_namespace))
 
     async def grow(self, prefix: str, counts: Sequence[int]) -> dict[int, Cost]:
