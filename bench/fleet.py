@@ -23,8 +23,8 @@ from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_login import load_endpoint
 from scalable_topics_operator.cluster.resources import TOPICS
-from tests.support.fleet import process_cpu_seconds, process_memory_mb
 from tests.support.metrics import read_page
+from tests.support.processes import process_cpu_seconds, process_memory_mb
 from tests.support.pulsar_view import PulsarView
 from tests.support.running_operator import RunningOperator
 from tests.support.world_making import create_namespace, make_world, random_name

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, TOPICS
 from tests.support import manifests
 from tests.support.fault_proxy import SeenCall
+from tests.support.processes import process_cpu_seconds
 from tests.support.proxied_operator import ProxiedOperator
 from tests.support.pulsar_client import PulsarClient
 from tests.support.waiting import eventually
@@ -145,16 +144,3 @@ class Fleet:
         looks = Counter(call.path for call in calls if call.method == "GET" and call.path.endswith("/partitions"))
         prefix = f"/admin/v2/persistent/{self._world.pulsar_namespace}/"
         return min(looks[f"{prefix}{name}/partitions"] for name in self.names)
-
-
-def process_cpu_seconds(pid: int) -> float:
-    """Processor time a process has taken, in user and system mode."""
-    # The second field is the program's name in brackets and may hold spaces.
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def process_memory_mb(pid: int) -> float:
-    """Resident memory of a process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

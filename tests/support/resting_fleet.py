@@ -15,7 +15,7 @@ from scalable_topics_operator.cluster.kube_login import load_endpoint
 from scalable_topics_operator.cluster.resources import CONNECTIONS, TOPICS
 from tests.support import manifests
 from tests.support.fault_proxy import FaultProxy
-from tests.support.fleet import process_cpu_seconds, process_memory_mb
+from tests.support.processes import process_cpu_seconds, process_memory_mb
 from tests.support.proxied_operator import proxy_kubeconfig
 from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import Replicas, replicas
