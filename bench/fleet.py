@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import time
 from collections import Counter
@@ -18,14 +17,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bench.fleet_watch import FleetWatch, watched_fleet
 from bench.profiles import keep_text, under_profiler
+from bench.stage import Stage
 from bench.topic_calls import manifest
-from dev.access import PulsarAccess
+from dev.console import say
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_login import load_endpoint
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.support.metrics import read_page
 from tests.support.processes import process_cpu_seconds, process_memory_mb
-from tests.support.pulsar_view import PulsarView
 from tests.support.running_operator import RunningOperator
 from tests.support.world_making import create_namespace, make_world, random_name
 
@@ -154,7 +153,7 @@ class Fleet:
                     meter.sample()
                 await waiting
                 found[count] = await meter.read()
-                print(f"{count:,} topics are Ready after {found[count].seconds:.0f} s", flush=True)
+                say(f"{count:,} topics are Ready after {found[count].seconds:.0f} s")
         return found
 
     async def latencies(self, prefix: str, count: int, per_second: float) -> list[float]:
@@ -198,32 +197,28 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet(
-    access: PulsarAccess, folder: Path, *, profile: Path | None = None, **connection: Any
-) -> AsyncIterator[Fleet]:
+async def fleet(on: Stage, *, profile: Path | None = None, **connection: Any) -> AsyncIterator[Fleet]:
     """An operator with a connection and no topic yet, in namespaces of its own; it is killed at the end.
 
     Args:
-        access: the brokers. KUBECONFIG names the API server, which has our kinds.
-        folder: for the operator's log.
+        on: the servers.
         profile: file for what Python's profiler saw of the operator; None for no profiler.
         connection: goes into the spec of the connection.
     """
     namespace = random_name("fleet")
-    async with KubeClient() as kube, PulsarView(access.admin_url, access.superuser_token) as view:
-        await create_namespace(kube, namespace)
-        world = await make_world(kube, view, access, namespace, **{"probeIntervalSeconds": 60, **connection})
-        log_file = folder / f"{namespace}.log"
-        operator = RunningOperator(Path(os.environ["KUBECONFIG"]), namespace, log_file, _FLAGS, under_profiler(profile))
-        try:
-            await asyncio.to_thread(operator.start)
-            async with watched_fleet(namespace) as watch:
-                yield Fleet(kube, operator, watch, namespace, world.pulsar_namespace)
-            await asyncio.to_thread(operator.stop)
-        finally:
-            operator.kill()
-        if profile is not None:
-            keep_text(profile)
+    await create_namespace(on.kube, namespace)
+    world = await make_world(on.kube, on.view, on.pulsar, namespace, **{"probeIntervalSeconds": 60, **connection})
+    log_file = on.folder / f"{namespace}.log"
+    operator = RunningOperator(on.kubeconfig, namespace, log_file, _FLAGS, under_profiler(profile))
+    try:
+        await asyncio.to_thread(operator.start)
+        async with watched_fleet(namespace) as watch:
+            yield Fleet(on.kube, operator, watch, namespace, world.pulsar_namespace)
+        await asyncio.to_thread(operator.stop)
+    finally:
+        operator.kill()
+    if profile is not None:
+        keep_text(profile)
 
 
 async def _counted(operator: RunningOperator) -> tuple[Counter[str], int]:
