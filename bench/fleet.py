@@ -64,6 +64,21 @@ class Cost:
         return self.cpu_seconds / self.seconds
 
 
+@dataclass(slots=True)
+class _Counts:
+    """What an operator's metrics say of this life of it.
+
+    Args:
+        calls: to the brokers, by operation.
+        reconciles: of topics.
+        waiting: objects in its queue.
+    """
+
+    calls: Counter[str] = field(default_factory=Counter)
+    reconciles: int = 0
+    waiting: int = 0
+
+
 class Meter:
     """Adds up what an operator does from the moment that this is made, by `begin`."""
 
@@ -72,14 +87,14 @@ class Meter:
         self._started = time.perf_counter()
         self._cpu_seconds = process_cpu_seconds(operator.pid)
         self._memory_mb = 0.0
-        self._calls: Counter[str] = Counter()
-        self._writes = self._reconciles = 0
+        self._counts = _Counts()
+        self._writes = 0
 
     @classmethod
     async def begin(cls, operator: RunningOperator) -> Meter:
         """Begin now. The operator runs."""
         meter = cls(operator)
-        meter._calls, meter._reconciles = await _counted(operator)
+        meter._counts = await _counted(operator)
         meter._writes = await _written()
         return meter
 
@@ -91,14 +106,14 @@ class Meter:
         """What it did and took until now."""
         seconds, cpu_seconds = time.perf_counter() - self._started, process_cpu_seconds(self._operator.pid)
         self.sample()
-        calls, reconciles = await _counted(self._operator)
+        counts = await _counted(self._operator)
         return Cost(
             seconds,
             cpu_seconds - self._cpu_seconds,
             self._memory_mb,
-            calls - self._calls,
+            counts.calls - self._counts.calls,
             await _written() - self._writes,
-            reconciles - self._reconciles,
+            counts.reconciles - self._counts.reconciles,
         )
 
 
@@ -189,8 +204,8 @@ class Fleet:
         ends = started + 60 + _FOR_EACH_SECONDS * topics
         while time.perf_counter() < ends:
             meter.sample()
-            _, reconciles = await _counted(self.operator)
-            if reconciles >= topics and not await _waiting(self.operator):
+            counts = await _counted(self.operator)
+            if counts.reconciles >= topics and not counts.waiting:
                 return listed_seconds, await meter.read()
             await asyncio.sleep(_SAMPLE_SECONDS)
         raise TimeoutError(f"not all of {topics} topics were looked at after a restart")
@@ -221,24 +236,17 @@ async def fleet(on: Stage, *, profile: Path | None = None, **connection: Any) ->
         keep_text(profile)
 
 
-async def _counted(operator: RunningOperator) -> tuple[Counter[str], int]:
-    """Calls to the brokers by operation, and reconciles of topics, in this life of an operator."""
-    calls: Counter[str] = Counter()
-    reconciles = 0
+async def _counted(operator: RunningOperator) -> _Counts:
+    counts = _Counts()
     for family in text_string_to_metric_families(await read_page(operator)):
         for sample in family.samples:
             if sample.name == "scalable_topics_admin_call_seconds_count":
-                calls[sample.labels["operation"]] += int(sample.value)
+                counts.calls[sample.labels["operation"]] += int(sample.value)
             elif sample.name == "scalable_topics_reconciles_total" and sample.labels == _TOPICS_DONE:
-                reconciles += int(sample.value)
-    return calls, reconciles
-
-
-async def _waiting(operator: RunningOperator) -> int:
-    for line in (await read_page(operator)).splitlines():
-        if line.startswith("scalable_topics_queue_waiting "):
-            return int(float(line.rpartition(" ")[2]))
-    return 0
+                counts.reconciles += int(sample.value)
+            elif sample.name == "scalable_topics_queue_waiting":
+                counts.waiting = int(sample.value)
+    return counts
 
 
 async def _written() -> int:
