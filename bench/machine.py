@@ -10,6 +10,7 @@ from bench.report import Machine
 from bench.section import Servers
 from dev import artifacts
 from dev.broker_settings import PulsarLine
+from dev.images.pulsar_image import pulsar_version
 from dev.instance import pulsar_java
 
 _MEBIBYTE = 1 << 20
@@ -36,12 +37,7 @@ def this_machine() -> Machine:
 
 def versions(servers: Servers) -> str:
     """Of the brokers that are measured, and of the Java they run on; empty if there are none."""
-    return ", ".join(f"Pulsar {_pulsar(line)} on Java {_java(line)}" for line in _LINES[servers])
-
-
-def _pulsar(line: PulsarLine) -> str:
-    found = re.search(r"<pulsar.version>(.+)</pulsar.version>", _POMS[line].read_text())
-    return found[1] if found else line
+    return ", ".join(f"Pulsar {pulsar_version(_POMS[line])} on Java {_java(line)}" for line in _LINES[servers])
 
 
 def _java(line: PulsarLine) -> str:
