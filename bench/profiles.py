@@ -26,7 +26,7 @@ def under_profiler(profile: Path | None) -> tuple[str, ...]:
 
 
 def keep_text(profile: Path) -> None:
-    """Write the functions that took most beside a profile, such as `scale.txt` beside `scale.prof`."""
+    """Write the functions that took most beside a profile, such as `topics.txt` beside `topics.prof`."""
     profile.with_suffix(".txt").write_text(rendered(profile), encoding="utf-8")
 
 

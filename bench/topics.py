@@ -65,6 +65,7 @@ SECTION = Section(
         "each object, and has to be told of each of its own writes by a watch: on two cores the API server takes from "
         "the broker what that costs.",
     },
+    is_profiled=True,
 )
 
 
