@@ -1,4 +1,4 @@
-"""An operator in a process of its own, as people run it, or under Python's profiler, unknown to the product.
+"""An operator under Python's profiler, unknown to the product, and what of its profile is kept.
 
 The profiler is that of the standard library (`python -m cProfile -m scalable_topics_operator`). It sees the thread of
 the event loop, not the one that renews Leases, and makes the operator about twice as slow: a run with a profile tells
