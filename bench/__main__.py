@@ -30,6 +30,8 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that it works, into build/bench")
     parser.add_argument("--profile-to", type=Path, help="profile the operator into this folder, and keep no report")
     arguments = parser.parse_args()
+    if arguments.profile_to is not None and (others := [one.key for one in arguments.only if not one.is_profiled]):
+        parser.error(f"nothing is profiled in {', '.join(others)}, of which no report would be kept either: see --only")
     options = ["--rounds", str(arguments.rounds or (_SMALL_ROUNDS if arguments.small else _ROUNDS))]
     if arguments.small:
         options.append("--small")
@@ -57,9 +59,10 @@ def _measured(section: Section, options: Sequence[str]) -> int:
     say(f"measuring {section.key}: {section.title}")
     command = [sys.executable, "-m", "bench.measure", section.key, *options]
     command += ["--load-before", f"{os.getloadavg()[0]:.2f}"]
-    if section.servers is Servers.NONE:
+    shape = _SHAPES.get(section.servers)
+    if shape is None:
         return subprocess.run(command, check=False).returncode
-    return run_with_cluster(command, _SHAPES[section.servers])
+    return run_with_cluster(command, shape)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import time
 from collections import Counter
@@ -18,14 +17,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bench.fleet_watch import FleetWatch, watched_fleet
 from bench.profiles import keep_text, under_profiler
+from bench.stage import Stage
 from bench.topic_calls import manifest
-from dev.access import PulsarAccess
+from dev.console import say
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.kube_login import load_endpoint
 from scalable_topics_operator.cluster.resources import TOPICS
-from tests.support.fleet import process_cpu_seconds, process_memory_mb
 from tests.support.metrics import read_page
-from tests.support.pulsar_view import PulsarView
+from tests.support.processes import process_cpu_seconds, process_memory_mb
 from tests.support.running_operator import RunningOperator
 from tests.support.world_making import create_namespace, make_world, random_name
 
@@ -65,6 +64,21 @@ class Cost:
         return self.cpu_seconds / self.seconds
 
 
+@dataclass(slots=True)
+class _Counts:
+    """What an operator's metrics say of this life of it.
+
+    Args:
+        calls: to the brokers, by operation.
+        reconciles: of topics.
+        waiting: objects in its queue.
+    """
+
+    calls: Counter[str] = field(default_factory=Counter)
+    reconciles: int = 0
+    waiting: int = 0
+
+
 class Meter:
     """Adds up what an operator does from the moment that this is made, by `begin`."""
 
@@ -73,14 +87,14 @@ class Meter:
         self._started = time.perf_counter()
         self._cpu_seconds = process_cpu_seconds(operator.pid)
         self._memory_mb = 0.0
-        self._calls: Counter[str] = Counter()
-        self._writes = self._reconciles = 0
+        self._counts = _Counts()
+        self._writes = 0
 
     @classmethod
     async def begin(cls, operator: RunningOperator) -> Meter:
         """Begin now. The operator runs."""
         meter = cls(operator)
-        meter._calls, meter._reconciles = await _counted(operator)
+        meter._counts = await _counted(operator)
         meter._writes = await _written()
         return meter
 
@@ -92,14 +106,14 @@ class Meter:
         """What it did and took until now."""
         seconds, cpu_seconds = time.perf_counter() - self._started, process_cpu_seconds(self._operator.pid)
         self.sample()
-        calls, reconciles = await _counted(self._operator)
+        counts = await _counted(self._operator)
         return Cost(
             seconds,
             cpu_seconds - self._cpu_seconds,
             self._memory_mb,
-            calls - self._calls,
+            counts.calls - self._counts.calls,
             await _written() - self._writes,
-            reconciles - self._reconciles,
+            counts.reconciles - self._counts.reconciles,
         )
 
 
@@ -113,7 +127,7 @@ class Fleet:
         watch: when they became Ready.
         namespace: of the objects.
         pulsar_namespace: of the topics.
-        applied_at_seconds: when each was declared, by its object's name.
+        applied_at_seconds: monotonic time at which each was declared, by its object's name.
     """
 
     kube: KubeClient
@@ -125,7 +139,7 @@ class Fleet:
 
     async def apply(self, name: str) -> None:
         """Declare one topic."""
-        self.applied_at_seconds[name] = time.perf_counter()
+        self.applied_at_seconds[name] = time.monotonic()
         await self.kube.create(TOPICS, self.namespace, manifest(name, self.pulsar_namespace))
 
     async def grow(self, prefix: str, counts: Sequence[int]) -> dict[int, Cost]:
@@ -154,7 +168,7 @@ class Fleet:
                     meter.sample()
                 await waiting
                 found[count] = await meter.read()
-                print(f"{count:,} topics are Ready after {found[count].seconds:.0f} s", flush=True)
+                say(f"{count:,} topics are Ready after {found[count].seconds:.0f} s")
         return found
 
     async def latencies(self, prefix: str, count: int, per_second: float) -> list[float]:
@@ -190,60 +204,49 @@ class Fleet:
         ends = started + 60 + _FOR_EACH_SECONDS * topics
         while time.perf_counter() < ends:
             meter.sample()
-            _, reconciles = await _counted(self.operator)
-            if reconciles >= topics and not await _waiting(self.operator):
+            counts = await _counted(self.operator)
+            if counts.reconciles >= topics and not counts.waiting:
                 return listed_seconds, await meter.read()
             await asyncio.sleep(_SAMPLE_SECONDS)
         raise TimeoutError(f"not all of {topics} topics were looked at after a restart")
 
 
 @asynccontextmanager
-async def fleet(
-    access: PulsarAccess, folder: Path, *, profile: Path | None = None, **connection: Any
-) -> AsyncIterator[Fleet]:
+async def fleet(on: Stage, *, profile: Path | None = None, **connection: Any) -> AsyncIterator[Fleet]:
     """An operator with a connection and no topic yet, in namespaces of its own; it is killed at the end.
 
     Args:
-        access: the brokers. KUBECONFIG names the API server, which has our kinds.
-        folder: for the operator's log.
+        on: the servers.
         profile: file for what Python's profiler saw of the operator; None for no profiler.
         connection: goes into the spec of the connection.
     """
     namespace = random_name("fleet")
-    async with KubeClient() as kube, PulsarView(access.admin_url, access.superuser_token) as view:
-        await create_namespace(kube, namespace)
-        world = await make_world(kube, view, access, namespace, **{"probeIntervalSeconds": 60, **connection})
-        log_file = folder / f"{namespace}.log"
-        operator = RunningOperator(Path(os.environ["KUBECONFIG"]), namespace, log_file, _FLAGS, under_profiler(profile))
-        try:
-            await asyncio.to_thread(operator.start)
-            async with watched_fleet(namespace) as watch:
-                yield Fleet(kube, operator, watch, namespace, world.pulsar_namespace)
-            await asyncio.to_thread(operator.stop)
-        finally:
-            operator.kill()
-        if profile is not None:
-            keep_text(profile)
+    await create_namespace(on.kube, namespace)
+    world = await make_world(on.kube, on.view, on.pulsar, namespace, **{"probeIntervalSeconds": 60, **connection})
+    log_file = on.folder / f"{namespace}.log"
+    operator = RunningOperator(on.kubeconfig, namespace, log_file, _FLAGS, under_profiler(profile))
+    try:
+        await asyncio.to_thread(operator.start)
+        async with watched_fleet(namespace) as watch:
+            yield Fleet(on.kube, operator, watch, namespace, world.pulsar_namespace)
+        await asyncio.to_thread(operator.stop)
+    finally:
+        operator.kill()
+    if profile is not None:
+        keep_text(profile)
 
 
-async def _counted(operator: RunningOperator) -> tuple[Counter[str], int]:
-    """Calls to the brokers by operation, and reconciles of topics, in this life of an operator."""
-    calls: Counter[str] = Counter()
-    reconciles = 0
+async def _counted(operator: RunningOperator) -> _Counts:
+    counts = _Counts()
     for family in text_string_to_metric_families(await read_page(operator)):
         for sample in family.samples:
             if sample.name == "scalable_topics_admin_call_seconds_count":
-                calls[sample.labels["operation"]] += int(sample.value)
+                counts.calls[sample.labels["operation"]] += int(sample.value)
             elif sample.name == "scalable_topics_reconciles_total" and sample.labels == _TOPICS_DONE:
-                reconciles += int(sample.value)
-    return calls, reconciles
-
-
-async def _waiting(operator: RunningOperator) -> int:
-    for line in (await read_page(operator)).splitlines():
-        if line.startswith("scalable_topics_queue_waiting "):
-            return int(float(line.rpartition(" ")[2]))
-    return 0
+                counts.reconciles += int(sample.value)
+            elif sample.name == "scalable_topics_queue_waiting":
+                counts.waiting = int(sample.value)
+    return counts
 
 
 async def _written() -> int:

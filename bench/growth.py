@@ -5,12 +5,12 @@ Each cost says where it was measured and how far from it the truth may be; `grow
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
+
+from bench.report import from_json
 
 HOUR_SECONDS, DAY_SECONDS = 3600.0, 86_400.0
 _RENEWALS_A_LEASE = 5.0
@@ -146,28 +146,21 @@ class Costs:
 
         Args:
             path: of docs/benchmarks.json; these very costs if there is no such file.
+
+        Raises ValueError for the report of another version of this program.
         """
         if not path.exists():
             return self
-        sections: Mapping[str, Any] = json.loads(path.read_text())["sections"]
+        results = from_json(path.read_text()).results
         found = {}
         for one in fields(self):
             if one.metadata["report"] is not None:
-                section, group, name, factor = one.metadata["report"]
-                median = _median(sections.get(section), group, name)
-                if median:
-                    found[one.name] = median * factor
+                section, title, name, factor = one.metadata["report"]
+                group = results[section].measured.group(title) if section in results else None
+                measurement = group.named(name) if group is not None else None
+                if measurement is not None and measurement.median:
+                    found[one.name] = measurement.median * factor
         return replace(self, **found)
-
-
-def _median(section: Mapping[str, Any] | None, group: str, name: str) -> float | None:
-    groups = section["measured"]["groups"] if section is not None else ()
-    for one in groups:
-        for measurement in one["measurements"]:
-            if (one["title"], measurement["name"]) == (group, name):
-                values = sorted(measurement["values"])
-                return float(values[len(values) // 2])
-    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from bench.growth import DAY_SECONDS, HOUR_SECONDS, TURNS_BETWEEN_PRESENCES, Cos
 
 # A replica waits before it lists again, as watches of several kinds end together.
 _SETTLE_SECONDS = 1.0
+SPARK_BUSY = 0.7
 
 Value = Callable[[Costs, Fleet], float]
 
@@ -185,6 +186,16 @@ def create_seconds(costs: Costs, fleet: Fleet) -> float:
     return max(processor + events, brokers, server)
 
 
+def spark_cores(costs: Costs, fleet: Fleet) -> float:
+    """Cores of the pipeline, a part of which is free for batches that last longer than most."""
+    return fleet.all_segments * costs.spark_seconds / fleet.load_seconds / SPARK_BUSY
+
+
+def broker_calls_a_second(costs: Costs, fleet: Fleet) -> float:
+    """Admin calls of comparisons at rest, to each broker."""
+    return drift_calls_a_second(costs, fleet) / fleet.brokers
+
+
 FORMULAS: Sequence[Formula] = (
     Formula("Operator", "topics that each replica knows", "topics / installations", lambda _, f: f.known),
     Formula(
@@ -265,14 +276,12 @@ FORMULAS: Sequence[Formula] = (
         "min(topics / drift, replicas * drift_per_second) * drift_calls",
         drift_calls_a_second,
     ),
-    Formula(
-        "Brokers", "admin calls a second, each", "that / brokers", lambda c, f: drift_calls_a_second(c, f) / f.brokers
-    ),
+    Formula("Brokers", "admin calls a second, each", "that / brokers", broker_calls_a_second),
     Formula(
         "Brokers",
         "core of each for these",
         "* broker_call_seconds",
-        lambda c, f: drift_calls_a_second(c, f) / f.brokers * c.broker_call_seconds,
+        lambda c, f: broker_calls_a_second(c, f) * c.broker_call_seconds,
     ),
     Formula(
         "Brokers",
@@ -284,7 +293,7 @@ FORMULAS: Sequence[Formula] = (
         "Pipeline",
         "Spark cores, 70 % busy",
         "segments * spark_seconds / load interval / 0.7",
-        lambda c, f: f.all_segments * c.spark_seconds / f.load_seconds / 0.7,
+        spark_cores,
     ),
     Formula(
         "Pipeline", "Spark memory, GB", "segments * spark_bytes", lambda c, f: f.all_segments * c.spark_bytes / 1e9
@@ -293,7 +302,7 @@ FORMULAS: Sequence[Formula] = (
         "Pipeline",
         "executors of 4 cores",
         "cores / 4",
-        lambda c, f: float(math.ceil(f.all_segments * c.spark_seconds / f.load_seconds / 0.7 / 4)),
+        lambda c, f: float(math.ceil(spark_cores(c, f) / 4)),
     ),
     Formula(
         "Pipeline",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from bench.growth import Costs, Fleet
 from bench.growth_formulas import (
+    SPARK_BUSY,
     Value,
     api_cores,
     etcd_bytes,
@@ -126,7 +127,7 @@ LIMITS: Sequence[Limit] = (
     Limit(
         "a batch of the pipeline on 8 cores within its interval",
         lambda c, f: f.cluster_segments * c.spark_seconds / 8,
-        lambda _, f: f.load_seconds * 0.7,
+        lambda _, f: f.load_seconds * SPARK_BUSY,
         "executors, then `spec.load.intervalSeconds`",
     ),
 )

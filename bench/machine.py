@@ -3,17 +3,24 @@
 import os
 import platform
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.report import Machine
 from bench.section import Servers
 from dev import artifacts
 from dev.broker_settings import PulsarLine
+from dev.images.pulsar_image import pulsar_version
 from dev.instance import pulsar_java
 
 _MEBIBYTE = 1 << 20
 _POMS = {PulsarLine.FOUR: artifacts.POM, PulsarLine.FIVE: artifacts.NATIVE_POM}
-_LINES = {Servers.NONE: (), Servers.CLASSIC: (PulsarLine.FOUR,), Servers.BOTH: (PulsarLine.FOUR, PulsarLine.FIVE)}
+_LINES: Mapping[Servers, Sequence[PulsarLine]] = {
+    Servers.NONE: (),
+    Servers.CLASSIC: (PulsarLine.FOUR,),
+    Servers.BOTH: (PulsarLine.FOUR, PulsarLine.FIVE),
+    Servers.OWN: (PulsarLine.FOUR,),
+}
 
 
 def this_machine() -> Machine:
@@ -29,13 +36,8 @@ def this_machine() -> Machine:
 
 
 def versions(servers: Servers) -> str:
-    """Of the brokers that are started, and of the Java they run on; empty if there are none."""
-    return ", ".join(f"Pulsar {_pulsar(line)} on Java {_java(line)}" for line in _LINES[servers])
-
-
-def _pulsar(line: PulsarLine) -> str:
-    found = re.search(r"<pulsar.version>(.+)</pulsar.version>", _POMS[line].read_text())
-    return found[1] if found else line
+    """Of the brokers that are measured, and of the Java they run on; empty if there are none."""
+    return ", ".join(f"Pulsar {pulsar_version(_POMS[line])} on Java {_java(line)}" for line in _LINES[servers])
 
 
 def _java(line: PulsarLine) -> str:

@@ -67,10 +67,8 @@ def render(report: Report, sections: Sequence[Section]) -> str:
 
 
 def shown(value: float) -> str:
-    """A value with about three digits, and whole ones of up to a million as they are."""
-    if value == int(value) and abs(value) < 1e6:
-        return f"{value:,.0f}"
-    if abs(value) >= 100:
+    """A value with about three digits, and whole ones as they are."""
+    if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
 

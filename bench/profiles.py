@@ -1,4 +1,4 @@
-"""An operator in a process of its own, as people run it, or under Python's profiler, unknown to the product.
+"""An operator under Python's profiler, unknown to the product, and what of its profile is kept.
 
 The profiler is that of the standard library (`python -m cProfile -m scalable_topics_operator`). It sees the thread of
 the event loop, not the one that renews Leases, and makes the operator about twice as slow: a run with a profile tells
@@ -26,7 +26,7 @@ def under_profiler(profile: Path | None) -> tuple[str, ...]:
 
 
 def keep_text(profile: Path) -> None:
-    """Write the functions that took most beside a profile, such as `scale.txt` beside `scale.prof`."""
+    """Write the functions that took most beside a profile, such as `topics.txt` beside `topics.prof`."""
     profile.with_suffix(".txt").write_text(rendered(profile), encoding="utf-8")
 
 

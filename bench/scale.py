@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from types import MappingProxyType
+from unittest.mock import patch
 
 from bench.fleet import Cost, fleet
-from bench.measurement import Better, Group, Measured, Measurement, Of, Target
-from bench.section import Run, Section
-from bench.topic_calls import RECORDING_FLAGS, recorded, send_many
-from dev.access import PulsarAccess
+from bench.measurement import Better, Group, Measured, Measurement, Target
+from bench.section import Run, Section, Servers
+from bench.stage import Stage, stage
+from bench.topic_calls import beside_bare, recorded, send_many
 from dev.broker_settings import Profile
+from dev.console import say
 from dev.instance import LocalCluster, Shape
-from tests.support.crds import install_crds
-from tests.support.proxied_operator import proxied_operator
-from tests.support.pulsar_view import PulsarView
 
 _FULL, _SMALL = (1_000, 5_000, 10_000), (10, 20, 30)
 _REST_SECONDS = 330
 """A list of all objects, every 300 s, lies within."""
-_BARE_NAMESPACE = "tests/bare"
-_BARE, _OPERATOR = "bare loop, same calls", "operator, from objects to all Ready"
 _MIB = 1024**2 / 1e6
 # Brokers renew their statistics once a minute by default: looking at those of 40,000 segments more often tells nothing.
 _LOAD = MappingProxyType({"intervalSeconds": 60})
@@ -33,43 +28,31 @@ _LOAD = MappingProxyType({"intervalSeconds": 60})
 
 async def _measure(run: Run) -> Measured:
     counts = _SMALL if run.is_small else _FULL
-    with tempfile.TemporaryDirectory() as folder:
-        bare, calls = await _bare(Path(folder), counts[:2])
-        async with _cluster() as access, fleet(access, Path(folder), load=dict(_LOAD)) as many:
-            growth = await many.grow("topic", counts)
-            rest = await many.rest(run.size(_REST_SECONDS, 5))
-            print(rest, flush=True)
-            listed_seconds, restart = await many.restart()
-    groups = [_made(count, bare.get(count), growth[count]) for count in counts]
-    groups.append(_growth({count: growth[count] for count in counts}))
+    bare, calls = await _bare(counts[:2])
+    async with _cluster() as on, fleet(on, load=dict(_LOAD)) as many:
+        growth = await many.grow("topic", counts)
+        rest = await many.rest(run.size(_REST_SECONDS, 5))
+        say(str(rest))
+        listed_seconds, restart = await many.restart()
+    groups = [
+        beside_bare(
+            f"From an empty broker to {count:,} topics",
+            [count / bare[count]] if count in bare else [],
+            [count / cost.seconds],
+        )
+        for count, cost in growth.items()
+    ]
+    groups.append(_growth(growth))
     groups.append(_at_rest(counts[-1], rest))
     groups.append(_restarted(counts[-1], listed_seconds, restart))
     return Measured(tuple(groups), (f"One creation is {calls} calls to the broker, by the record of one.",))
 
 
-async def _bare(folder: Path, counts: tuple[int, ...]) -> tuple[dict[int, float], int]:
+async def _bare(counts: tuple[int, ...]) -> tuple[dict[int, float], int]:
     """Seconds of the bare loop until so many topics were there, on a broker of its own, and calls of one of them."""
-    async with _cluster() as access:
-        async with proxied_operator(access, folder, RECORDING_FLAGS) as bench:
-            calls = await recorded(bench)
-        async with PulsarView(access.admin_url, access.superuser_token) as view:
-            await view.create_namespace(_BARE_NAMESPACE)
-        return await send_many(calls, access, _BARE_NAMESPACE, "bare", counts), len(calls)
-
-
-def _made(count: int, bare_seconds: float | None, growth: Cost) -> Group:
-    operator = Measurement(
-        _OPERATOR,
-        "topics/s",
-        (count / growth.seconds,),
-        Better.HIGHER,
-        None if bare_seconds is None else Target("0.8 of a bare loop that sends the same calls", 0.8, Of.RATIO),
-    )
-    title = f"From an empty broker to {count:,} topics"
-    if bare_seconds is None:
-        return Group(title, (operator,))
-    bare = Measurement(_BARE, "topics/s", (count / bare_seconds,), Better.HIGHER)
-    return Group(title, (bare, operator), reference=_BARE, is_peer=True)
+    async with _cluster() as on:
+        calls = await recorded(on)
+        return await send_many(calls, on.pulsar, "bare", counts), len(calls)
 
 
 def _growth(growth: Mapping[int, Cost]) -> Group:
@@ -123,28 +106,18 @@ SECTION = Section(
     "that any controller could do with these calls on these cores. Broker, API server, etcd, operator and the "
     "measuring itself share the machine.",
     _measure,
+    Servers.OWN,
 )
 
 
 @asynccontextmanager
-async def _cluster() -> AsyncIterator[PulsarAccess]:
+async def _cluster() -> AsyncIterator[Stage]:
     """A broker and an API server with nothing in them; this process's environment names them meanwhile."""
     local = LocalCluster.private(Shape(profile=Profile.FLEET))
     await asyncio.to_thread(local.start)
     try:
-        with _environment(local.environment()):
-            await asyncio.to_thread(install_crds)
-            yield local.pulsar.access
+        with patch.dict(os.environ, local.environment()):
+            async with stage() as on:
+                yield on
     finally:
         await asyncio.to_thread(local.stop, keep_logs=False)
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    kept = dict(os.environ)
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(kept)

@@ -16,6 +16,7 @@ class Servers(StrEnum):
     NONE = "none"
     CLASSIC = "an API server and a broker of Pulsar 4"
     BOTH = "an API server, a broker of Pulsar 4 and one of Pulsar 5"
+    OWN = "nothing: it starts an API server and a broker of Pulsar 4 itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Section:
         servers: which these are.
         reasons: why a measurement is ahead or behind, by its name or the title of its group, and why a target is
             missed, by the text of the target.
+        is_profiled: whether it runs the operator under a profiler where it is asked to.
     """
 
     key: str
@@ -57,3 +59,4 @@ class Section:
     measure: Callable[[Run], Coroutine[Any, Any, Measured]]
     servers: Servers = Servers.NONE
     reasons: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    is_profiled: bool = False

@@ -1,4 +1,4 @@
-"""What the operator asks of the brokers to create one topic, recorded once, and sent by a bare loop."""
+"""What the operator asks of the brokers to create one topic, recorded once, and sent by a bare loop beside it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import aiohttp
 from yarl import URL
 
+from bench.measurement import Better, Group, Measurement, Of, Target
+from bench.stage import Stage
 from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.support import manifests
 from tests.support.fault_proxy import SeenCall
-from tests.support.proxied_operator import ProxiedOperator
+from tests.support.proxied_operator import ProxiedOperator, proxied_operator
 
 SEGMENTS = 4
 SUBSCRIPTIONS = ("billing", "audit")
@@ -22,9 +24,12 @@ POLICIES = {"perSegment": {"messageTTLSeconds": 3600}, "total": {"publishMessage
 SENDERS = 16
 """Calls under way at a time, as many as a connection allows the operator by default."""
 
-RECORDING_FLAGS = ("--relist-seconds=3600", "--drift-seconds=3600", "--prune-seconds=3600")
-"""Of the operator whose calls are recorded: it looks at no other topic meanwhile."""
+OPERATOR = "operator, from objects to all Ready"
 
+# The operator whose calls are recorded looks at no other topic meanwhile.
+_RECORDING_FLAGS = ("--relist-seconds=3600", "--drift-seconds=3600", "--prune-seconds=3600")
+_BARE, _BARE_NAMESPACE = "bare loop, same calls", "tests/bare"
+_TARGET = Target("0.8 of a bare loop that sends the same calls", 0.8, Of.RATIO)
 _REFUSED = 400
 _FIRST, _PATTERN = "first-topic", "recorded-topic"
 # Probes of the connection are not about a topic.
@@ -73,8 +78,15 @@ class TopicCalls:
                     raise RuntimeError(f"{call.method} {path}: {response.status} instead of {call.status}")
 
 
-async def recorded(bench: ProxiedOperator) -> TopicCalls:
-    """Have the operator create a topic, and answer what it sent. Others of its namespace were created before."""
+async def recorded(on: Stage) -> TopicCalls:
+    """Have an operator create a topic, and answer what it sent; `send_many` has a namespace from then on."""
+    await on.view.create_namespace(_BARE_NAMESPACE)
+    async with proxied_operator(on.pulsar, on.folder, _RECORDING_FLAGS) as bench:
+        return await _recorded(bench)
+
+
+async def _recorded(bench: ProxiedOperator) -> TopicCalls:
+    """Others of its namespace were created before."""
     await bench.start()
     for name in (_FIRST, _PATTERN):
         await bench.admin.until_quiet(2.0)
@@ -87,15 +99,12 @@ async def recorded(bench: ProxiedOperator) -> TopicCalls:
     return TopicCalls(calls, bench.world.pulsar_namespace)
 
 
-async def send_many(
-    calls: TopicCalls, access: PulsarAccess, pulsar_namespace: str, prefix: str, counts: Sequence[int]
-) -> dict[int, float]:
+async def send_many(calls: TopicCalls, access: PulsarAccess, prefix: str, counts: Sequence[int]) -> dict[int, float]:
     """Create topics by the bare loop; answers the seconds until so many were there.
 
     Args:
         calls: of one topic.
-        access: the brokers.
-        pulsar_namespace: where they are created; it exists.
+        access: the brokers that they were recorded on.
         prefix: of their names.
         counts: ascending; the last is how many are created.
     """
@@ -111,10 +120,25 @@ async def send_many(
         async def sender() -> None:
             nonlocal done
             for number in numbers:
-                await calls.send(session, access.admin_url, pulsar_namespace, f"{prefix}-{number}")
+                await calls.send(session, access.admin_url, _BARE_NAMESPACE, f"{prefix}-{number}")
                 done += 1
                 if done in counts:
                     seconds[done] = time.perf_counter() - started
 
         await asyncio.gather(*(sender() for _ in range(SENDERS)))
     return seconds
+
+
+def beside_bare(title: str, bare: Sequence[float], operator: Sequence[float]) -> Group:
+    """A table of topics a second: of the operator, beside those of the bare loop, which it is to come near to.
+
+    Args:
+        title: of the table.
+        bare: of the bare loop's rounds; none where it was not run.
+        operator: of the operator's.
+    """
+    ours = Measurement(OPERATOR, "topics/s", tuple(operator), Better.HIGHER, _TARGET if bare else None)
+    if not bare:
+        return Group(title, (ours,))
+    peer = Measurement(_BARE, "topics/s", tuple(bare), Better.HIGHER)
+    return Group(title, (peer, ours), reference=_BARE, is_peer=True)

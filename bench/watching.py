@@ -8,7 +8,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,21 +71,17 @@ async def _measure(run: Run) -> Measured:
                 seen[case].append(
                     await _gateway_seen(case.sessions, Path(folder) if case.has_tls else None, idle_seconds)
                 )
-    delays = tuple(
-        Measurement(
-            one.name, "ms", tuple(statistics.median(each.delays_ms) for each in seen[one]), Better.LOWER, one.target
+
+    def rows(unit: str, value: Callable[[_Seen], float], *, is_aimed: bool = False) -> tuple[Measurement, ...]:
+        return tuple(
+            Measurement(one.name, unit, tuple(map(value, found)), Better.LOWER, one.target if is_aimed else None)
+            for one, found in seen.items()
         )
-        for one in cases
-    )
-    longest = tuple(
-        Measurement(one.name, "ms", tuple(max(each.delays_ms) for each in seen[one]), Better.LOWER) for one in cases
-    )
-    memory = tuple(
-        Measurement(one.name, "KiB", tuple(each.session_kibibytes for each in seen[one]), Better.LOWER) for one in cases
-    )
-    idle = tuple(
-        Measurement(one.name, "cores", tuple(each.idle_cores for each in seen[one]), Better.LOWER) for one in cases
-    )
+
+    delays = rows("ms", lambda one: statistics.median(one.delays_ms), is_aimed=True)
+    longest = rows("ms", lambda one: max(one.delays_ms))
+    memory = rows("KiB", lambda one: one.session_kibibytes)
+    idle = rows("cores", lambda one: one.idle_cores)
     base = cases[0].name
     return Measured(
         (

@@ -12,11 +12,11 @@ from dev.images.engine import Engine
 DOCKERFILE = Path(__file__).parent / "pulsar" / "Dockerfile"
 
 
-def pulsar_version() -> str:
-    """Return the version of Pulsar that the brokers here are of."""
-    found = re.search(r"<pulsar.version>([^<]+)</pulsar.version>", POM.read_text())
+def pulsar_version(pom: Path = POM) -> str:
+    """Return the version of Pulsar that the brokers here are of, or those that another file names."""
+    found = re.search(r"<pulsar.version>([^<]+)</pulsar.version>", pom.read_text())
     if found is None:
-        raise DevError(f"{POM} names no version of Pulsar")
+        raise DevError(f"{pom} names no version of Pulsar")
     return found[1]
 
 

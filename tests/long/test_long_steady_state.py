@@ -9,7 +9,8 @@ import pytest
 
 from tests.integration.operator.conftest import MakeProxied
 from tests.support.evidence import Evidence, table
-from tests.support.fleet import Fleet, Quiet, process_cpu_seconds, process_memory_mb
+from tests.support.fleet import Fleet, Quiet
+from tests.support.processes import process_cpu_seconds, process_memory_mb
 from tests.support.pulsar_client import PulsarClient
 
 _TOPICS, _WATCHED_SECONDS = 50, 300.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -11,9 +10,12 @@ import pytest
 from bench.growth import Costs, Fleet
 from bench.growth_formulas import FORMULAS, replica_bytes, replica_cores
 from bench.growth_limits import LIMITS, PLANS, first_limits
+from bench.measurement import Better, Group, Measured, Measurement
+from bench.report import Report, to_json
 from tests.simulation.growth.counting import count_calls
 from tests.simulation.growth.scenarios import tell
 from tests.simulation.growth.whole import TopicShape
+from tests.unit.bench.reports import occasion
 
 _COSTS = Costs()
 # At rest exact counts, in a start or a failover what is rounded to whole shards and turns of the election.
@@ -72,9 +74,9 @@ def test_the_page_on_scale_has_these_limits() -> None:
 def test_costs_come_from_the_report_of_the_benchmarks_where_it_has_them(tmp_path: Path) -> None:
     path = tmp_path / "benchmarks.json"
     assert _COSTS.with_report(path) == _COSTS
-    measured = {"name": "1,000 sessions, TLS", "values": [60, 40, 50]}
-    groups = [{"title": "Resident memory of a session", "measurements": [measured]}]
-    path.write_text(json.dumps({"sections": {"watching": {"measured": {"groups": groups}}}}))
+    rows = (Measurement("1,000 sessions, TLS", "KiB", (60, 40, 50), Better.LOWER),)
+    found = Measured((Group("Resident memory of a session", rows),))
+    path.write_text(to_json(Report().with_result("watching", occasion(), found)))
     assert _COSTS.with_report(path) == replace(_COSTS, session_bytes=50 * 1024)
 
 

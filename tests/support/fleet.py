@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, TOPICS
 from tests.support import manifests
 from tests.support.fault_proxy import SeenCall
+from tests.support.processes import process_cpu_seconds
 from tests.support.proxied_operator import ProxiedOperator
 from tests.support.pulsar_client import PulsarClient
 from tests.support.waiting import eventually
 from tests.support.world import is_ready, phase, segment_topic
 
 SUBSCRIPTIONS = ("first", "second")
-_APPLIED_AT_ONCE = 16
+_KINDS = (CONNECTIONS, TOPICS, SEGMENT_OPERATIONS, POLICIES)
 _QUIET_SECONDS = 4.0
 
 
@@ -74,13 +73,7 @@ class Fleet:
 
     async def create(self, *, within_seconds: float = 120.0) -> None:
         """Create all topics at once and wait until every one is Ready."""
-        gate = asyncio.Semaphore(_APPLIED_AT_ONCE)
-
-        async def apply(name: str) -> None:
-            async with gate:
-                await self._world.apply(self.manifest(name))
-
-        await asyncio.gather(*map(apply, self.names))
+        await self._world.apply_all(map(self.manifest, self.names))
         await eventually(
             self._not_ready,
             lambda names: not names,
@@ -109,10 +102,10 @@ class Fleet:
         """Let so much time pass, in which nobody asks for anything."""
         kube, admin = self._bench.kube, self._bench.admin
         kube_from, admin_from = len(kube.seen), len(admin.seen)
-        versions, cpu_seconds = await self._versions(), process_cpu_seconds(self._bench.operator.pid)
+        versions, cpu_seconds = await self._world.versions(*_KINDS), process_cpu_seconds(self._bench.operator.pid)
         await asyncio.sleep(seconds)
         cpu_seconds = process_cpu_seconds(self._bench.operator.pid) - cpu_seconds
-        changed = versions.items() ^ (await self._versions()).items()
+        changed = versions.items() ^ (await self._world.versions(*_KINDS)).items()
         kube_writes, admin_writes = kube.writes(kube_from), admin.writes(admin_from)
         return Quiet(
             seconds=seconds,
@@ -133,28 +126,8 @@ class Fleet:
         }
         return [name for name in self.names if name not in ready]
 
-    async def _versions(self) -> dict[str, str]:
-        return {
-            f"{resource.plural}/{body['metadata']['name']}": body["metadata"]["resourceVersion"]
-            for resource in (CONNECTIONS, TOPICS, SEGMENT_OPERATIONS, POLICIES)
-            for body in await self._world.kube.list_all(resource, self._world.namespace)
-        }
-
     def _fewest_looks(self, calls: list[SeenCall]) -> int:
         """A comparison with the brokers begins with the claim: whether the plain name has partitions."""
         looks = Counter(call.path for call in calls if call.method == "GET" and call.path.endswith("/partitions"))
         prefix = f"/admin/v2/persistent/{self._world.pulsar_namespace}/"
         return min(looks[f"{prefix}{name}/partitions"] for name in self.names)
-
-
-def process_cpu_seconds(pid: int) -> float:
-    """Processor time a process has taken, in user and system mode."""
-    # The second field is the program's name in brackets and may hold spaces.
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def process_memory_mb(pid: int) -> float:
-    """Resident memory of a process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -1,7 +1,8 @@
-"""Processes of this machine, by what was asked of them."""
+"""Processes of this machine: which there are, by what was asked of them, and what they take."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -17,3 +18,16 @@ def command_lines(*words: str) -> dict[int, str]:
             if all(word in line for word in words):
                 found[int(folder.name)] = line
     return found
+
+
+def process_cpu_seconds(pid: int) -> float:
+    """Processor time a process has taken, in user and system mode."""
+    # The second field is the program's name in brackets and may hold spaces.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def process_memory_mb(pid: int) -> float:
+    """Resident memory of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -15,14 +15,12 @@ from scalable_topics_operator.cluster.kube_login import load_endpoint
 from scalable_topics_operator.cluster.resources import CONNECTIONS, TOPICS
 from tests.support import manifests
 from tests.support.fault_proxy import FaultProxy
-from tests.support.fleet import process_cpu_seconds, process_memory_mb
+from tests.support.processes import process_cpu_seconds, process_memory_mb
 from tests.support.proxied_operator import proxy_kubeconfig
 from tests.support.pulsar_view import PulsarView
 from tests.support.replicas import Replicas, replicas
 from tests.support.waiting import eventually
 from tests.support.world import is_ready
-
-_APPLIED_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class Watched:
         seconds: how long it was.
         lease_writes: writes of Leases.
         other_writes: all other writes to the API server.
-        changed: names of topics and connections that are no longer as they were.
+        changed: kinds and names of topics and connections that are no longer as they were.
         cpu_percent: of a core, by all replicas together.
         memory_mb: resident memory of the largest replica.
     """
@@ -63,17 +61,15 @@ class RestingFleet:
 
     async def grow(self, topics: int) -> None:
         """Create topics until there are so many, and wait until all are Ready."""
-        world, gate = self._replicas.world, asyncio.Semaphore(_APPLIED_AT_ONCE)
-
-        async def apply(number: int) -> None:
-            async with gate:
-                name = f"rests-{number}"
-                await world.apply(manifests.topic(name, f"{world.pulsar_namespace}/{name}", subscriptions=["s"]))
+        world = self._replicas.world
+        names = [f"rests-{number}" for number in range(self._topics, topics)]
 
         async def not_ready() -> int:
             return sum(not is_ready(body) for body in await world.kube.list_all(TOPICS, world.namespace))
 
-        await asyncio.gather(*map(apply, range(self._topics, topics)))
+        await world.apply_all(
+            manifests.topic(name, f"{world.pulsar_namespace}/{name}", subscriptions=["s"]) for name in names
+        )
         self._topics = topics
         await eventually(
             not_ready, lambda count: count == 0, what="all topics are Ready", within_seconds=900, every_seconds=5.0
@@ -96,12 +92,7 @@ class RestingFleet:
         return await self._seen(before, begun_at, since, None)
 
     async def _versions(self) -> dict[str, str]:
-        world = self._replicas.world
-        return {
-            body["metadata"]["name"]: body["metadata"]["resourceVersion"]
-            for resource in (TOPICS, CONNECTIONS)
-            for body in await world.kube.list_all(resource, world.namespace)
-        }
+        return await self._replicas.world.versions(TOPICS, CONNECTIONS)
 
     def _cpu_seconds(self) -> float:
         return sum(process_cpu_seconds(operator.pid) for operator in self._replicas.operators)

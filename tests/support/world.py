@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,7 @@ _RESOURCES: dict[str, Resource] = {
     resource.kind: resource for resource in (CONNECTIONS, NAMESPACES, POLICIES, SECRETS, SEGMENT_OPERATIONS, TOPICS)
 }
 
+_APPLIED_AT_ONCE = 16
 _READINGS, _READING_SECONDS, _STANDING_READINGS = 40, 0.25, 3
 
 
@@ -67,6 +68,24 @@ class World:
                 raise
         await self.until_gone(resource, name)
         return await self.kube.create(resource, self.namespace, manifest)
+
+    async def apply_all(self, bodies: Iterable[Manifest]) -> None:
+        """Create many objects, some at a time."""
+        gate = asyncio.Semaphore(_APPLIED_AT_ONCE)
+
+        async def apply(body: Manifest) -> None:
+            async with gate:
+                await self.apply(body)
+
+        await asyncio.gather(*map(apply, bodies))
+
+    async def versions(self, *resources: Resource) -> dict[str, str]:
+        """Resource versions of all objects of these kinds, by plural and name."""
+        return {
+            f"{resource.plural}/{body['metadata']['name']}": body["metadata"]["resourceVersion"]
+            for resource in resources
+            for body in await self.kube.list_all(resource, self.namespace)
+        }
 
     async def tidy_up(self) -> None:
         """Let go of what this world has made, so that the operator does not look after it for ever."""

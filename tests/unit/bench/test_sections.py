@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from argparse import ArgumentTypeError
+from pathlib import Path
 
 import pytest
 
-from bench.__main__ import chosen
+from bench.__main__ import chosen, main
 from bench.function_calls import CallCounter
+from bench.machine import versions
+from bench.section import Servers
 from bench.sections import BY_KEY, SECTIONS
 
 
 def test_keys_and_titles_are_unique() -> None:
     assert len(BY_KEY) == len(SECTIONS)
     assert len({one.title for one in SECTIONS}) == len(SECTIONS)
+
+
+def test_a_section_that_starts_its_brokers_itself_tells_of_what_they_are_as_others_do() -> None:
+    assert BY_KEY["scale"].servers is Servers.OWN
+    assert versions(Servers.OWN) == versions(Servers.CLASSIC)
+    assert versions(Servers.OWN).startswith("Pulsar 4.")
+    assert versions(Servers.NONE) == ""
 
 
 def test_some_are_chosen_by_their_keys_in_the_order_of_the_page() -> None:
@@ -24,6 +34,16 @@ def test_some_are_chosen_by_their_keys_in_the_order_of_the_page() -> None:
 def test_an_unknown_key_is_refused() -> None:
     with pytest.raises(ArgumentTypeError, match="kernels"):
         chosen("topics,kernels")
+
+
+def test_a_profile_of_what_is_not_profiled_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Hours of measuring would leave neither a profile nor a report."""
+    monkeypatch.setattr("sys.argv", ["bench", "--only", "topics,scale,kernel", "--profile-to", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        main()
+    assert "nothing is profiled in scale, kernel," in capsys.readouterr().err
 
 
 def test_calls_of_python_and_of_c_are_counted() -> None:
