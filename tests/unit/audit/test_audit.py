@@ -26,6 +26,21 @@ def test_the_lock_and_the_modules_count_and_what_is_shipped_is_told_apart() -> N
     modules = list(go_parts())
     assert any(part.purl.startswith("pkg:golang/k8s.io/apiserver@v") for part in modules)
     assert not any(part.shipped for part in modules)
+    assert not any(part.purl.endswith("@v0.0.0") for part in modules), "such a version was never published"
+
+
+def test_of_a_module_that_is_replaced_the_replacement_counts(tmp_path: Path) -> None:
+    (tmp_path / "dev" / "x").mkdir(parents=True)
+    (tmp_path / "dev" / "x" / "go.mod").write_text(
+        "module ours/x\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/a v0.0.0\n\tk8s.io/b v1.2.3 // indirect\n)\n\n"
+        "require example.org/c v1.0.0\n\n"
+        "replace (\n\tk8s.io/a => k8s.io/a v0.36.3\n)\n\nreplace example.org/c v1.0.0 => example.org/fork v1.0.1\n"
+    )
+    assert [part.purl for part in go_parts(tmp_path)] == [
+        "pkg:golang/k8s.io/a@v0.36.3",
+        "pkg:golang/k8s.io/b@v1.2.3",
+        "pkg:golang/example.org/fork@v1.0.1",
+    ]
 
 
 def test_bills_of_images_count(tmp_path: Path) -> None:
