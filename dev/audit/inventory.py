@@ -39,11 +39,17 @@ def parts(root: Path = ROOT) -> list[Part]:
 
 def python_parts(root: Path = ROOT) -> Iterable[Part]:
     """What uv.lock pins."""
-    packages = tomllib.loads((root / "uv.lock").read_text(encoding="utf-8"))["package"]
+    packages = locked_packages(root)
     shipped = shipped_names(packages)
     for one in packages:
         if one["name"] != OURS:
             yield Part(f"pkg:pypi/{one['name']}@{one['version']}", "uv.lock", one["name"] in shipped)
+
+
+def locked_packages(root: Path = ROOT) -> list[dict[str, Any]]:
+    """What uv.lock says of packages, our own among them."""
+    found: list[dict[str, Any]] = tomllib.loads((root / "uv.lock").read_text(encoding="utf-8"))["package"]
+    return found
 
 
 def shipped_names(packages: Iterable[Mapping[str, Any]]) -> set[str]:
