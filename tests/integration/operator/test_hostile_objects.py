@@ -7,11 +7,9 @@ tells how it stands; no secret that stands around it is in logs, objects or Even
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import random
 from typing import Any
-from urllib.parse import quote
 
 from dev.access import PulsarAccess
 from scalable_topics_operator.cluster.kube_client import Body, KubeClient, Resource
@@ -27,6 +25,7 @@ from scalable_topics_operator.cluster.resources import (
 )
 from tests.integration.operator.conftest import MakeOperator
 from tests.support import manifests
+from tests.support.canaries import forms_in
 from tests.support.crds import our_crds
 from tests.support.metrics import read_page
 from tests.support.pulsar_view import PulsarView
@@ -164,12 +163,7 @@ def _judge(operator: RunningOperator, canary: str, pulsar: PulsarAccess, bodies:
     assert "scalable_topics_" in metrics
     shown = log + json.dumps(bodies) + metrics
     for secret in (canary, pulsar.superuser_token):
-        for form in (secret, json.dumps(secret)[1:-1], quote(secret, safe=""), quote(secret)):
-            assert form not in shown
-        for shift in range(3):
-            # However it is aligned: what stands before it in the same text moves its letters.
-            encoded = base64.b64encode(b"x" * shift + secret.encode())[4:-4].decode()
-            assert encoded not in shown
+        assert forms_in(shown, secret) == []
 
 
 def _schema(definition: dict[str, Any]) -> dict[str, Any]:
