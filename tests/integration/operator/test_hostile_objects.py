@@ -26,7 +26,7 @@ from scalable_topics_operator.cluster.resources import (
 from tests.integration.operator.conftest import MakeOperator
 from tests.support import manifests
 from tests.support.canaries import forms_in
-from tests.support.crds import our_crds
+from tests.support.crds import our_schemas
 from tests.support.metrics import read_page
 from tests.support.pulsar_view import PulsarView
 from tests.support.running_operator import RunningOperator
@@ -71,12 +71,12 @@ async def test_objects_of_any_content_stop_nobody_and_show_no_secret(
 
 
 async def _apply_all(kube: KubeClient, world: World, rng: random.Random) -> list[tuple[Resource, str]]:
-    schemas = {one["spec"]["names"]["kind"]: _schema(one)["spec"] for one in our_crds()}
+    schemas = our_schemas()
     taken = []
     for resource in _KINDS:
         for number in range(_OF_EACH):
             base = rng.choice((*SPECS[resource.kind], MINIMAL_SPECS[resource.kind]))
-            spec = _bounded(resource, world, rng, varied(rng, base, schemas[resource.kind], 0.06))
+            spec = _bounded(resource, world, rng, varied(rng, base, schemas[resource.kind]["properties"]["spec"], 0.06))
             body = {
                 "apiVersion": resource.api_version,
                 "kind": resource.kind,
@@ -115,11 +115,11 @@ def _bounded(resource: Resource, world: World, rng: random.Random, spec: Any) ->
 
 async def _edit_statuses(kube: KubeClient, world: World, rng: random.Random, taken: list[tuple[Resource, str]]) -> None:
     """Somebody writes into statuses what the schema lets them."""
-    schemas = {one["spec"]["names"]["kind"]: _schema(one)["status"] for one in our_crds()}
+    schemas = our_schemas()
     for resource, name in taken:
         if rng.random() < 0.6 or resource.kind not in STATUSES:
             continue
-        status = varied(rng, STATUSES[resource.kind], schemas[resource.kind], 0.04)
+        status = varied(rng, STATUSES[resource.kind], schemas[resource.kind]["properties"]["status"], 0.04)
         # What tells that it is being looked after has to be told anew.
         status = {**status, "conditions": [], "observedGeneration": 0} if isinstance(status, dict) else {}
         try:
@@ -164,8 +164,3 @@ def _judge(operator: RunningOperator, canary: str, pulsar: PulsarAccess, bodies:
     shown = log + json.dumps(bodies) + metrics
     for secret in (canary, pulsar.superuser_token):
         assert forms_in(shown, secret) == []
-
-
-def _schema(definition: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    return found

@@ -40,7 +40,7 @@ from scalable_topics_operator.operations.pruned_segment import PrunedSegment
 from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from scalable_topics_operator.operations.topic_state import DeletingSegment, TopicState, read_state, write_state
-from tests.support.crds import our_crds
+from tests.support.crds import our_schemas
 from tests.support.hostile import NESTED_TEXTS, OTHER_TEXTS, fuzzing, mutated, randomness, text_of
 from tests.support.schema_values import varied
 from tests.unit.operations.builders import split_layout, split_operation
@@ -83,15 +83,9 @@ GROUP_STATUS: dict[str, Any] = {
         }
     ],
 }
-
-
-def _status_schema(plural: str) -> dict[str, Any]:
-    (found,) = (one for one in our_crds() if one["spec"]["names"]["plural"] == plural)
-    schema: dict[str, Any] = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
-    return schema
-
-
-TOPIC_SCHEMA, GROUP_SCHEMA = _status_schema("scalabletopics"), _status_schema("scalabletopicsubscriptions")
+TOPIC_SCHEMA, GROUP_SCHEMA = (
+    our_schemas()[kind]["properties"]["status"] for kind in ("ScalableTopic", "ScalableTopicSubscription")
+)
 
 
 @fuzzing(300)
