@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -237,10 +238,8 @@ def test_checkpoints_to_restore(rng: random.Random) -> None:
         (encode_state(RunnerState(RunnerPhase.STARTING, "a", "b")), decode_state),
     ],
 )
-def test_files_between_operator_and_supervisor(text: str, read: Callable[[str], Any]) -> None:
-    rng = random.Random(7)
-    for _ in range(100):
-        try:
-            read(text_of(rng, json.loads(text)).decode("utf-8", "replace"))
-        except (AttributeError, LookupError, TypeError, ValueError):
-            continue
+@fuzzing(100)
+@given(randomness)
+def test_files_between_operator_and_supervisor(text: str, read: Callable[[str], Any], rng: random.Random) -> None:
+    with suppress(AttributeError, LookupError, TypeError, ValueError):
+        read(text_of(rng, json.loads(text)).decode("utf-8", "replace"))
