@@ -98,7 +98,8 @@ def _bounded(resource: Resource, world: World, rng: random.Random, spec: Any) ->
     if resource == TOPICS:
         spec["topic"] = f"{world.pulsar_namespace}/hostile-{rng.randrange(10**9)}"
         spec["connectionRef"] = {"name": "pulsar"}
-        spec.pop("migrateFrom", None) if rng.random() < 0.5 else None
+        if rng.random() < 0.5:
+            spec.pop("migrateFrom", None)
         segments = spec.get("segments")
         for key in ("initial", "desired"):
             if isinstance(segments, dict) and isinstance(segments.get(key), int):
