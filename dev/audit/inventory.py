@@ -14,6 +14,7 @@ SHIPPED_EXTRAS = ("client", "operator", "spark", "cli")
 """What people install; `dev` and `docs` are for those who work on it."""
 
 _GO_REQUIRE = re.compile(r"^\t?(?:require )?(\S+\.\S+/\S+) (v\S+)", re.MULTILINE)
+_GO_REPLACE = re.compile(r"^\t?(?:replace )?(\S+)(?: v\S+)? => (\S+) (v\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,11 +39,17 @@ def parts(root: Path = ROOT) -> list[Part]:
 
 def python_parts(root: Path = ROOT) -> Iterable[Part]:
     """What uv.lock pins."""
-    packages = tomllib.loads((root / "uv.lock").read_text(encoding="utf-8"))["package"]
+    packages = locked_packages(root)
     shipped = shipped_names(packages)
     for one in packages:
         if one["name"] != OURS:
             yield Part(f"pkg:pypi/{one['name']}@{one['version']}", "uv.lock", one["name"] in shipped)
+
+
+def locked_packages(root: Path = ROOT) -> list[dict[str, Any]]:
+    """What uv.lock says of packages, our own among them."""
+    found: list[dict[str, Any]] = tomllib.loads((root / "uv.lock").read_text(encoding="utf-8"))["package"]
+    return found
 
 
 def shipped_names(packages: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -70,9 +77,11 @@ def shipped_names(packages: Iterable[Mapping[str, Any]]) -> set[str]:
 def go_parts(root: Path = ROOT) -> Iterable[Part]:
     """What the modules of `dev/` require: they are built for tests and clusters here, and shipped to nobody."""
     for file in sorted((root / "dev").rglob("go.mod")):
-        where = str(file.relative_to(root))
-        for module, version in _GO_REQUIRE.findall(file.read_text(encoding="utf-8")):
-            yield Part(f"pkg:golang/{module}@{version}", where, shipped=False)
+        where, text = str(file.relative_to(root)), file.read_text(encoding="utf-8")
+        # What is required of Kubernetes' own modules is v0.0.0: what is built stands in the replacement.
+        built = {module: f"{other}@{version}" for module, other, version in _GO_REPLACE.findall(text)}
+        for module, version in _GO_REQUIRE.findall(text):
+            yield Part(f"pkg:golang/{built.get(module, f'{module}@{version}')}", where, shipped=False)
 
 
 def image_parts(root: Path = ROOT) -> Iterable[Part]:

@@ -3,9 +3,8 @@
 import importlib.metadata
 import re
 import sys
-import tomllib
 
-from dev.audit.inventory import ROOT, shipped_names
+from dev.audit.inventory import ROOT, locked_packages, shipped_names
 from dev.generated import write_page
 
 PAGE = ROOT / "docs" / "licences.md"
@@ -34,7 +33,7 @@ _BY_WORDS = (
 
 def licences_page() -> str:
     """The page; the same for the same lock."""
-    packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    packages = locked_packages()
     shipped = shipped_names(packages)
     rows = sorted(
         f"| {one['name']} | {one['version']} | {licence_of(one['name'])} |"

@@ -26,11 +26,11 @@ def debian_packages() -> Iterator[Thing]:
         fields = dict(re.findall(r"^([A-Za-z-]+): (.*)$", paragraph, re.MULTILINE))
         if "installed" in fields.get("Status", "").split():
             name, version, machine = fields["Package"], fields["Version"], fields["Architecture"]
-            yield (
-                name,
-                version,
-                f"pkg:deb/debian/{quote(name)}@{quote(version, safe=':')}?arch={machine}&distro={distribution}",
-            )
+            qualifiers = f"arch={machine}&distro={distribution}"
+            if "Source" in fields:
+                # `glibc`, or `gcc-12 (12.2.0-14)` where its version is another one.
+                qualifiers += f"&upstream={quote('@'.join(fields['Source'].rstrip(')').split(' (')), safe='')}"
+            yield name, version, f"pkg:deb/debian/{quote(name)}@{quote(version, safe=':')}?{qualifiers}"
 
 
 def python_packages() -> Iterator[Thing]:

@@ -49,6 +49,11 @@ def our_crds() -> list[dict[str, Any]]:
     return [yaml.safe_load(file.read_text()) for file in sorted(CRD_FOLDER.glob("*.yaml"))]
 
 
+def our_schemas() -> dict[str, dict[str, Any]]:
+    """Kind to the schema of its objects."""
+    return {crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for crd in our_crds()}
+
+
 def spark_crds() -> list[dict[str, Any]]:
     """Definitions of the SparkApplications of both Spark operators, as published."""
     files = sorted(_SPARK_CRD_FOLDER.glob("*.yaml.gz"))

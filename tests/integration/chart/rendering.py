@@ -71,6 +71,20 @@ def of_kind(found: Sequence[Document], *kinds: str) -> list[Document]:
     return [one for one in found if one["kind"] in kinds]
 
 
+def pods_of(found: Sequence[Document]) -> list[Document]:
+    """A pod of every template, and those that are rendered as such."""
+    made = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**owner["spec"]["template"]["metadata"], "name": f"from-{owner['kind'].lower()}"},
+            "spec": owner["spec"]["template"]["spec"],
+        }
+        for owner in of_kind(found, "Deployment", "Job")
+    ]
+    return made + of_kind(found, "Pod")
+
+
 def golden_text(name: str) -> str:
     """What is kept of a set in a golden file."""
     parts = re.split(r"(?m)^---\n# Source: (\S+)\n", rendered(name))[1:]

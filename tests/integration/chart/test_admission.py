@@ -11,7 +11,7 @@ from dev.access import KubernetesAccess
 from scalable_topics_operator.api.connection import ScalableTopicConnectionSpec
 from scalable_topics_operator.load.spark_pods import DRIVER, EXECUTOR, pod_template
 from tests.integration.chart.cluster import account_of, apply, kubectl
-from tests.integration.chart.rendering import SETS, Document, documents, of_kind, rendered, template, values_of
+from tests.integration.chart.rendering import SETS, documents, pods_of, rendered, template, values_of
 from tests.unit.api.manifests import SPARK_APPLICATION
 
 
@@ -22,17 +22,17 @@ def test_the_api_server_takes_it_all_without_a_warning(api_server: KubernetesAcc
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_restricted_namespaces_take_the_pods(api_server: KubernetesAccess, namespace: str, name: str) -> None:
+def test_restricted_namespaces_take_thepods_of(api_server: KubernetesAccess, namespace: str, name: str) -> None:
     found = documents(template(*values_of(name), namespace=namespace))
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account_of(found)}}
     apply(api_server, [account], "--namespace", namespace)
-    pods = _pods(found)
+    pods = pods_of(found)
     assert len(pods) == 1 if name == "bare" else len(pods) == 3
     assert apply(api_server, pods, "--namespace", namespace, "--dry-run=server", "--validate=strict") == ""
 
 
 def test_they_would_refuse_what_is_not_restricted(api_server: KubernetesAccess, namespace: str) -> None:
-    (pod,) = _pods(documents(template(*values_of("bare"), namespace=namespace)))
+    (pod,) = pods_of(documents(template(*values_of("bare"), namespace=namespace)))
     for path in (("securityContext", "runAsNonRoot"), ("containers", 0, "securityContext", "capabilities")):
         wrong = deepcopy(pod)
         *above, last = path
@@ -68,17 +68,3 @@ def test_restricted_namespaces_take_the_pods_of_a_pipeline(
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
     apply(api_server, [account], "--namespace", namespace, "--server-side", "--force-conflicts")
     assert apply(api_server, [pod], "--namespace", namespace, "--dry-run=server", "--validate=strict") == ""
-
-
-def _pods(found: list[Document]) -> list[Document]:
-    """A pod of every template, and those that are rendered as such."""
-    made = [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {**owner["spec"]["template"]["metadata"], "name": f"from-{owner['kind'].lower()}"},
-            "spec": owner["spec"]["template"]["spec"],
-        }
-        for owner in of_kind(found, "Deployment", "Job")
-    ]
-    return made + of_kind(found, "Pod")

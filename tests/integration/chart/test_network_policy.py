@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.chart.rendering import SETS, Document, documents, of_kind, rendered
+from tests.integration.chart.rendering import SETS, Document, documents, of_kind, pods_of, rendered
 
 _INSTANCE = {"app.kubernetes.io/name": "scalable-topics", "app.kubernetes.io/instance": "demo"}
 _OPERATOR = {**_INSTANCE, "app.kubernetes.io/component": "operator"}
@@ -53,7 +53,8 @@ def test_what_is_needed_is_let_through_and_nothing_else() -> None:
 def test_every_pod_has_its_policy_or_there_is_none(name: str) -> None:
     found = documents(rendered(name))
     policies = of_kind(found, "NetworkPolicy")
-    for labels in _pod_labels(found):
+    for pod in pods_of(found):
+        labels = pod["metadata"]["labels"]
         selecting = [policy for policy in policies if _selects(policy["spec"]["podSelector"], labels)]
         assert len(selecting) == (1 if policies else 0), labels
 
@@ -67,7 +68,7 @@ def test_every_open_port_is_one_that_a_policy_knows(name: str) -> None:
         for container in operator["spec"]["template"]["spec"]["containers"]
         for port in container.get("ports", ())
     }
-    let = {port for rules in (EXPECTED["topics", "ingress"],) for _, ports in rules for port, _ in ports}
+    let = {port for _, ports in EXPECTED["topics", "ingress"] for port, _ in ports}
     assert opened <= let
     assert "metrics" in opened
 
@@ -79,11 +80,6 @@ def _rule(rule: Document, peers: str) -> tuple[Any, list[tuple[Any, str]]]:
     ]
     assert all(len(one) == len(kinds) for one, kinds in zip(rule.get(peers, ()), who, strict=True))
     return who or None, [(port["port"], port.get("protocol", "TCP")) for port in rule.get("ports", ())]
-
-
-def _pod_labels(found: list[Document]) -> list[dict[str, str]]:
-    made = [owner["spec"]["template"] for owner in of_kind(found, "Deployment", "Job")]
-    return [pod["metadata"]["labels"] for pod in (*made, *of_kind(found, "Pod"))]
 
 
 def _selects(selector: Document, labels: dict[str, str]) -> bool:

@@ -16,7 +16,7 @@ from scalable_topics_operator.cluster.kube_login import load_endpoint
 from scalable_topics_operator.cluster.merge_diff import merge_diff
 from scalable_topics_operator.cluster.resources import NAMESPACES
 from tests.integration.crds.objects import Objects
-from tests.integration.crds.schema_walk import load_crds
+from tests.support.crds import our_crds
 
 _CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition")
 _DEADLINE_SECONDS = 30
@@ -30,7 +30,7 @@ async def kube(kubernetes: Any) -> AsyncIterator[KubeClient]:
         endpoint = load_endpoint()
     async with KubeClient(endpoint, field_validation="Strict") as client:
         async with asyncio.timeout(_DEADLINE_SECONDS):
-            for crd in load_crds():
+            for crd in our_crds():
                 await _install(client, crd)
         yield client
 

@@ -6,12 +6,7 @@ import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import yaml
-
-CRD_FOLDER = Path(__file__).parents[3] / "crds"
 
 _LIMITS = (
     "enum",
@@ -43,18 +38,6 @@ class Demand:
     path: str
     keyword: str
     limit: str
-
-
-def load_crds() -> list[dict[str, Any]]:
-    """All definitions in `crds/`."""
-    return [yaml.safe_load(path.read_text()) for path in sorted(CRD_FOLDER.glob("*.yaml"))]
-
-
-def object_schemas() -> dict[str, dict[str, Any]]:
-    """Kind to the schema of its objects."""
-    return {
-        crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for crd in load_crds()
-    }
 
 
 def demands(kind: str, schema: Mapping[str, Any], path: str = "") -> Iterator[Demand]:

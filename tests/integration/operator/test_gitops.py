@@ -15,7 +15,7 @@ from scalable_topics_operator.cluster.kube_errors import KubeConflict
 from scalable_topics_operator.cluster.resources import CONNECTIONS, POLICIES, SEGMENT_OPERATIONS, TOPICS
 from tests.integration.chart.cluster import apply
 from tests.support import manifests
-from tests.support.crds import our_crds
+from tests.support.crds import our_schemas
 from tests.support.gitops import OVERLAYS, SAMPLES, Judgement, built, judge
 from tests.support.waiting import eventually
 from tests.support.world import World, phase
@@ -45,9 +45,7 @@ async def test_the_api_server_takes_an_overlay_as_it_is(
 
 def test_references_between_objects_are_fields_that_there_are() -> None:
     """Or a prefix of names would not reach those who name them."""
-    schemas = {
-        crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for crd in our_crds()
-    }
+    schemas = our_schemas()
     text = (SAMPLES / "kustomize" / "base" / "references.yaml").read_text()
     for reference in yaml.safe_load(text)["nameReference"]:
         for field in reference["fieldSpecs"]:

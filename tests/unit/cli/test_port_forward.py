@@ -52,6 +52,20 @@ async def _begun(request: web.Request) -> web.WebSocketResponse:
     return socket
 
 
+def _holding() -> tuple[asyncio.Event, Handler]:
+    """A pod that takes connections and says nothing, and when it has taken one."""
+    begun = asyncio.Event()
+
+    async def hold(request: web.Request) -> web.StreamResponse:
+        socket = await _begun(request)
+        begun.set()
+        async for _ in socket:
+            pass
+        return socket
+
+    return begun, hold
+
+
 def _leading_to(port: int) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         socket = await _begun(request)
@@ -137,14 +151,7 @@ async def test_questions_one_after_the_other_take_one_way_into_the_pod() -> None
 
 async def test_who_asks_a_gateway_that_is_let_go_of_is_told() -> None:
     """Others share it, who may find it useless meanwhile."""
-    begun = asyncio.Event()
-
-    async def hold(request: web.Request) -> web.StreamResponse:
-        socket = await _begun(request)
-        begun.set()
-        async for _ in socket:
-            pass
-        return socket
+    begun, hold = _holding()
 
     async with _api_server(hold) as kube:
         async with reached(kube, "ops", PLACE, "callers") as asked:
@@ -157,14 +164,7 @@ async def test_who_asks_a_gateway_that_is_let_go_of_is_told() -> None:
 
 
 async def test_connections_end_with_the_forwarding_and_nobody_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    begun = asyncio.Event()
-
-    async def hold(request: web.Request) -> web.StreamResponse:
-        socket = await _begun(request)
-        begun.set()
-        async for _ in socket:
-            pass
-        return socket
+    begun, hold = _holding()
 
     async with _api_server(hold) as kube:
         async with forwarded(kube, "ops", "pod-a", 8081) as forwarding:

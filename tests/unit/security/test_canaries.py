@@ -5,14 +5,10 @@ Those it is sent to say it again in every form they can: as it is, quoted as in 
 
 from __future__ import annotations
 
-import base64
-import html
 import json
 import logging
 import random
-from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote, quote_plus
 
 import pytest
 from aiohttp import web
@@ -35,34 +31,18 @@ from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.operations.errors import BackendError
 from scalable_topics_operator.telemetry.logs import JsonFormatter
 from segment_load.broker_access import BrokerAccess, BrokerSilent
+from tests.support import canaries
+from tests.support.canaries import FORMS
 from tests.support.hostile import fuzzing, randomness
 from tests.unit.backends.scripted_server import serve
 
 CANARY = 'canary-4711/+=?&"<é>'.encode("ascii", "ignore").decode() + "zzz"
-FORMS: dict[str, Callable[[str], str]] = {
-    "as it is": str,
-    "in an address": lambda text: quote(text, safe=""),
-    "in a path": quote,
-    "in a form": quote_plus,
-    "in JSON": lambda text: json.dumps(text)[1:-1],
-    "in a page": html.escape,
-    "letter by letter": lambda text: "".join(f"&#{ord(letter)};" for letter in text),
-    "percent by percent": lambda text: "".join(f"%{ord(letter):02x}" for letter in text),
-    "in base64": lambda text: base64.b64encode(text.encode()).decode(),
-    "in base64 after something": lambda text: base64.b64encode(b"user:" + text.encode() + b", and more").decode(),
-    "in base64 for addresses": lambda text: base64.urlsafe_b64encode(b"u" + text.encode()).decode(),
-    "in hexadecimal": lambda text: text.encode().hex(),
-}
 PROOFS = (Credentials(Token(CANARY)), Credentials(Basic("user", CANARY)))
 
 
 def forms_in(text: str) -> list[str]:
     """By which names the canary is in a text."""
-    readings = (text, html.unescape(text))
-    shown = [name for name, form in FORMS.items() if any(form(CANARY) in reading for reading in readings)]
-    # Of base64 that begins elsewhere, what of it depends on the canary alone.
-    cores = {base64.b64encode(b"x" * shift + CANARY.encode()).decode()[4:-4] for shift in range(3)}
-    return shown + [core for core in cores if core in text]
+    return canaries.forms_in(text, CANARY)
 
 
 @pytest.mark.parametrize("form", FORMS)

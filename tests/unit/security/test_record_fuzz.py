@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +41,7 @@ from scalable_topics_operator.operations.pruned_segment import PrunedSegment
 from scalable_topics_operator.operations.segment_policies import SegmentPolicies
 from scalable_topics_operator.operations.subscription_state import SubscriptionPhase, SubscriptionState
 from scalable_topics_operator.operations.topic_state import DeletingSegment, TopicState, read_state, write_state
-from tests.support.crds import our_crds
+from tests.support.crds import our_schemas
 from tests.support.hostile import NESTED_TEXTS, OTHER_TEXTS, fuzzing, mutated, randomness, text_of
 from tests.support.schema_values import varied
 from tests.unit.operations.builders import split_layout, split_operation
@@ -83,15 +84,9 @@ GROUP_STATUS: dict[str, Any] = {
         }
     ],
 }
-
-
-def _status_schema(plural: str) -> dict[str, Any]:
-    (found,) = (one for one in our_crds() if one["spec"]["names"]["plural"] == plural)
-    schema: dict[str, Any] = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
-    return schema
-
-
-TOPIC_SCHEMA, GROUP_SCHEMA = _status_schema("scalabletopics"), _status_schema("scalabletopicsubscriptions")
+TOPIC_SCHEMA, GROUP_SCHEMA = (
+    our_schemas()[kind]["properties"]["status"] for kind in ("ScalableTopic", "ScalableTopicSubscription")
+)
 
 
 @fuzzing(300)
@@ -243,10 +238,8 @@ def test_checkpoints_to_restore(rng: random.Random) -> None:
         (encode_state(RunnerState(RunnerPhase.STARTING, "a", "b")), decode_state),
     ],
 )
-def test_files_between_operator_and_supervisor(text: str, read: Callable[[str], Any]) -> None:
-    rng = random.Random(7)
-    for _ in range(100):
-        try:
-            read(text_of(rng, json.loads(text)).decode("utf-8", "replace"))
-        except (AttributeError, LookupError, TypeError, ValueError):
-            continue
+@fuzzing(100)
+@given(randomness)
+def test_files_between_operator_and_supervisor(text: str, read: Callable[[str], Any], rng: random.Random) -> None:
+    with suppress(AttributeError, LookupError, TypeError, ValueError):
+        read(text_of(rng, json.loads(text)).decode("utf-8", "replace"))
