@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from scalable_topics.layout import layout_topic_name
 from scalable_topics_operator.cluster.lease_record import LEASES, REPLICA, SHARD, LeaseRecord
@@ -39,12 +39,17 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What was found beside what must be there; nothing is wrong if both are the same."""
+    """How it is.
+
+    Args:
+        found: what is there.
+        sealed: how many of the segments are.
+        problems: what is there and must not be, or the other way round; empty if all has settled.
+    """
 
     found: Inventory
-    wanted: Inventory
     sealed: int
-    problems: list[str] = field(default_factory=list)
+    problems: Sequence[str]
 
 
 async def inventory(stage: Stage) -> Inventory:
@@ -73,7 +78,7 @@ async def until_settled(stage: Stage, before: Inventory) -> Settled:
         found = await inventory(stage)
         wanted = await _wanted(stage, before, found)
         sealed = sum([len((await stage.world.layout(name)).sealed) for name in TOPICS_KEPT])
-        return Settled(found, wanted, sealed, _differences(found, wanted))
+        return Settled(found, sealed, _differences(found, wanted))
 
     try:
         return await eventually(
