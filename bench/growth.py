@@ -81,9 +81,9 @@ class Costs:
         "bytes",
         "[writes-at-rest](evidence/writes-at-rest.md): 36 kB a topic of one "
         "segment in each of three replicas, less its object",
-        "±30 %",
+        "±30 %, and less since managed fields, which were in it, are not kept",
     )
-    cached_bytes: float = _cost(17e3, "bytes", _PROCESS, "±20 %; 25 kB with a full history")
+    cached_bytes: float = _cost(11.5e3, "bytes", _PROCESS, "±20 %; 23 kB with a full history")
     sample_bytes: float = _cost(360.0, "bytes a segment", _PROCESS, "±20 %")
     sample_json_bytes: float = _cost(151.0, "bytes a segment", _PROCESS, "names of topics make it longer")
     # The API server and etcd.

@@ -32,37 +32,52 @@ _HOUR = (200, 360)
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessCosts:
-    """What was measured.
+class TopicCosts:
+    """What a topic costs.
 
     Args:
-        cached_bytes: resident memory of a topic that a replica knows, whoever leads it.
-        list_seconds: processor time of a topic in a list that has not changed, from the text on.
+        cached_bytes: resident memory of one that a replica knows, whoever leads it.
+        list_seconds: processor time of one in a list that has not changed, from the text on.
         learn_seconds: the same of one that is news.
+    """
+
+    cached_bytes: float
+    list_seconds: float
+    learn_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCosts:
+    """What a segment costs in a load sample.
+
+    Args:
         sample_bytes: resident memory of a segment in a load sample.
         sample_json_bytes: of a segment in the sample that replicas send each other.
         encode_seconds: processor time of a segment for the replica that sends it.
         decode_seconds: for one that reads it.
     """
 
-    cached_bytes: float
-    list_seconds: float
-    learn_seconds: float
     sample_bytes: float
     sample_json_bytes: float
     encode_seconds: float
     decode_seconds: float
 
 
-def measure(body: Body, topics: int) -> ProcessCosts:
+def measure_topics(body: Body, topics: int) -> TopicCosts:
     """Measure with copies of an object, in a process of its own.
 
     Args:
         body: a ScalableTopic.
-        topics: how many copies, 1 or more.
+        topics: how many copies, more than a page of a list has.
     """
     with get_context("spawn").Pool(1) as pool:
-        return pool.apply(_measured, (body, topics))
+        return pool.apply(_measured_topics, (body, topics))
+
+
+def measure_sample() -> SampleCosts:
+    """Measure with a sample of many segments, in a process of its own: what another has let go would hide its size."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(_measured_sample)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,27 +125,29 @@ def _bytes_of_a_sample(path: Path, segments: int, batches: int) -> float:
     return path.stat().st_size / len(rows)
 
 
-def _measured(body: Body, topics: int) -> ProcessCosts:
+def _measured_topics(body: Body, topics: int) -> TopicCosts:
     pages = [
         json.dumps([_copy(body, number) for number in range(begin, min(topics, begin + LIST_CHUNK))])
         for begin in range(0, topics, LIST_CHUNK)
     ]
     process = OperatorProcess(OperatorSettings())
+    # What reading a page takes for a moment is taken once, and not for each topic.
+    _list(process, pages[:1])
+    before, news = _resident(), topics - LIST_CHUNK
+    learned = _timed(lambda: _list(process, pages[1:])) / news
+    cached = (_resident() - before) / news
+    listed = _timed(lambda: _list(process, pages)) / topics
+    return TopicCosts(cached, listed, learned)
+
+
+def _measured_sample() -> SampleCosts:
     before = _resident()
-    learned = _timed(lambda: _list(process, pages))
-    cached = (_resident() - before) / topics
-    listed = _timed(lambda: _list(process, pages))
-    before = _resident()
-    sample, now_ms = _sample(), time.time_ns() // 1_000_000
-    held = (_resident() - before) / _SEGMENTS_OF_A_SAMPLE
+    sample, now_ms, segments = _sample(), time.time_ns() // 1_000_000, _SEGMENTS_OF_A_SAMPLE
+    held = (_resident() - before) / segments
     texts: list[str] = []
     encoded = _timed(lambda: texts.append(json.dumps(sample.to_json(now_ms), separators=(",", ":"))))
     decoded = _timed(lambda: LoadSample.from_json(json.loads(texts[0]), now_ms))
-    segments = _SEGMENTS_OF_A_SAMPLE
-    return ProcessCosts(
-        *(cached, listed / topics, learned / topics, held),
-        *(len(texts[0]) / segments, encoded / segments, decoded / segments),
-    )
+    return SampleCosts(held, len(texts[0]) / segments, encoded / segments, decoded / segments)
 
 
 def _copy(body: Body, number: int) -> Body:

@@ -21,9 +21,8 @@ from dev.access import KubernetesAccess, PulsarAccess
 from scalable_topics.layout import Part, SegmentLayout
 from scalable_topics.sdk import Client
 from scalable_topics_operator.cluster.kube_client import KubeClient
-from scalable_topics_operator.cluster.reviews import request_token
 from tests.support import manifests
-from tests.support.callers import make_caller
+from tests.support.callers import make_caller, renew_token
 from tests.support.consumer_crowd import Crowd
 from tests.support.consumption import Kind, Receipt
 from tests.support.consumption_judge import Judgement, judge_ordered
@@ -115,7 +114,7 @@ async def _run(two: Replicas, access: PulsarAccess, folder: Path) -> list[str]:
             keys_in_every_bucket(layout, _KEYS_OF_A_BUCKET),
             lambda: _change(crowd, random),
             lambda: _look(world, seen),
-            lambda: _renew_token(world, gateway_token_file),
+            lambda: renew_token(world.kube, world.namespace, "consumer", gateway_token_file, _TOKEN_SECONDS),
         )
         crowd.check()
         await eventually(
@@ -190,13 +189,6 @@ async def _look(world: World, seen: _Seen) -> None:
     consumers = status.get("consumers", ())
     seen.most_members = max(seen.most_members, len(consumers))
     seen.readers[sum(bool(consumer.get("assignments")) for consumer in consumers)] += 1
-
-
-async def _renew_token(world: World, file: Path) -> None:
-    """As Kubernetes does with a projected one."""
-    new = file.with_suffix(".new")
-    new.write_text(await request_token(world.kube, world.namespace, "consumer", _TOKEN_SECONDS))
-    new.replace(file)
 
 
 async def _until_done(crowd: Crowd, stored: Iterable[Numbered]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.growth import Costs, Fleet
-from bench.growth_costs import HistoryCosts, ProcessCosts, measure, measure_history
+from bench.growth_costs import HistoryCosts, SampleCosts, TopicCosts, measure_history, measure_sample, measure_topics
 from bench.growth_formulas import FORMULAS
 from bench.growth_limits import PLANS, first_limits, sealed_that_fit
 from scalable_topics_operator.settings import OperatorSettings
@@ -50,7 +50,7 @@ def test_what_a_million_topics_need(evidence: Evidence, tmp_path: Path) -> None:
     costs = Costs().with_report(_ROOT / "docs" / "benchmarks.json")
     counted = {shape: count_calls(1, shape) for shape in _SHAPES}
     body = run_virtually(0, _body(_SHAPES[-1]))
-    process, history = measure(body, _COPIES), measure_history(tmp_path)
+    measured = measure_topics(body, _COPIES), measure_sample(), measure_history(tmp_path)
     began = time.monotonic()
     stories: list[Story] = []
     for topics, replicas, shards in _FLEETS:
@@ -67,7 +67,7 @@ def test_what_a_million_topics_need(evidence: Evidence, tmp_path: Path) -> None:
     evidence.show(_HAPPENED, *_seen_lines(stories))
     evidence.show(_COSTS, *_cost_lines(costs))
     evidence.show(_COUNTED, *_counted_lines(counted))
-    evidence.show(_MEASURED, *_process_lines(process, history))
+    evidence.show(_MEASURED, *_process_lines(*measured))
     evidence.show(_FORMULAS, *_formula_lines())
 
 
@@ -234,8 +234,8 @@ def _counted_lines(counted: dict[TopicShape, Counted]) -> list[str]:
     ]
 
 
-def _process_lines(process: ProcessCosts, history: HistoryCosts) -> list[str]:
-    rows = [(f"`{name}`", f"{value:.3g}") for name, value in (asdict(process) | asdict(history)).items()]
+def _process_lines(*measured: TopicCosts | SampleCosts | HistoryCosts) -> list[str]:
+    rows = [(f"`{name}`", f"{value:.3g}") for costs in measured for name, value in asdict(costs).items()]
     return [
         f"{_COPIES:,} copies of a topic of 11 active segments, taken in by the process's own cache and indexes, "
         "without kopf; seconds of a core, bytes resident or written.",

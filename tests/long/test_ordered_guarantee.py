@@ -23,10 +23,9 @@ from dev.instance import LocalCluster, Shape
 from scalable_topics.sdk import Client
 from scalable_topics_operator.cluster.kube_client import KubeClient
 from scalable_topics_operator.cluster.resources import SEGMENT_OPERATIONS
-from scalable_topics_operator.cluster.reviews import request_token
 from scalable_topics_operator.cluster.shards import shard_of
 from tests.support import manifests
-from tests.support.callers import make_caller
+from tests.support.callers import make_caller, renew_token
 from tests.support.consumer_crowd import Crowd
 from tests.support.consumption import Kind
 from tests.support.consumption_judge import Forgotten, Judgement, judge_ordered, judge_shared
@@ -38,7 +37,6 @@ from tests.support.pulsar_view import PulsarView
 from tests.support.random_changes import next_change
 from tests.support.replicas import SHARDS, Replicas, replicas
 from tests.support.service_address import ServiceAddress
-from tests.support.waiting import eventually
 from tests.support.world import World, phase
 
 _SECONDS = float(os.environ.get("ORDERED_SECONDS", "1200"))
@@ -119,7 +117,7 @@ async def _run(cluster: LocalCluster, found: Replicas, brokers: PulsarAccess, fo
             for crowd in crowds.values():
                 for _ in range(crowd.most):
                     crowd.join()
-            await _until_subscribed(world)
+            await world.until_subscribed("orders", "orders", {f"all-{kind}" for kind in Kind}, within_seconds=120)
             stored = await _traffic(
                 brokers,
                 str(topic),
@@ -127,7 +125,10 @@ async def _run(cluster: LocalCluster, found: Replicas, brokers: PulsarAccess, fo
                 *((_CROWD_SECONDS[kind], crowd.change) for kind, crowd in crowds.items()),
                 (_LEADER_SECONDS, lambda: _kill_leader(found, str(topic), story)),
                 (_BROKER_SECONDS, _broker_disturbances(bench, random, story)),
-                (_RENEW_SECONDS, lambda: _renew_token(world, gateway_token_file)),
+                (
+                    _RENEW_SECONDS,
+                    lambda: renew_token(world.kube, world.namespace, "consumer", gateway_token_file, _TOKEN_SECONDS),
+                ),
             )
             await _until_done_with(crowds.values(), stored)
             for crowd in crowds.values():
@@ -153,17 +154,6 @@ def _command(
 ) -> Callable[[], list[str]]:
     gateway = f"http://{service.address}"
     return lambda: [brokers.service_url, str(token_file), gateway, str(gateway_token_file), topic, f"all-{kind}"]
-
-
-async def _until_subscribed(world: World) -> None:
-    """Wait until every segment has the cursors: what is sent before a subscription is there is not for it."""
-    wanted = {f"all-{kind}" for kind in Kind}
-
-    async def missing() -> set[str]:
-        topics = (await world.segment_names("orders", "orders")).values()
-        return {name for topic in topics for name in wanted - set(await world.pulsar.subscriptions(topic))}
-
-    await eventually(missing, lambda found: not found, what="all segments have all cursors", within_seconds=120)
 
 
 async def _traffic(
@@ -218,13 +208,6 @@ async def _kill_broker(bench: OwnBench, story: _Story) -> None:
     await bench.broker_dies(1, _BROKER_DEAD_SECONDS)
     served_ns = time.monotonic_ns() + _AGAIN_SERVED_SECONDS * _NS
     story.forgotten.append(Forgotten(began_ns - _POSITIONS_SECONDS * _NS, served_ns, began_ns))
-
-
-async def _renew_token(world: World, file: Path) -> None:
-    """As Kubernetes does with a projected one."""
-    new = file.with_suffix(".new")
-    new.write_text(await request_token(world.kube, world.namespace, "consumer", _TOKEN_SECONDS))
-    new.replace(file)
 
 
 async def _until_done_with(crowds: Iterable[Crowd], stored: Sequence[Numbered]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from scalable_topics_operator.cluster.kube_client import KubeClient, Resource
@@ -41,6 +42,21 @@ async def make_caller(
         }
         await kube.create(ROLE_BINDINGS, namespace, binding)
     return await request_token(kube, namespace, name, _TOKEN_SECONDS)
+
+
+async def renew_token(kube: KubeClient, namespace: str, name: str, file: Path, seconds: int) -> None:
+    """Replace a file by a new token of a caller for the gateway, as Kubernetes does with a projected one.
+
+    Args:
+        kube: an administrator's client.
+        namespace: of the service account.
+        name: of the service account.
+        file: that holds its token; whoever reads it meanwhile reads the old one or the new one.
+        seconds: how long the new one is good.
+    """
+    new = file.with_suffix(".new")
+    new.write_text(await request_token(kube, namespace, name, seconds))
+    new.replace(file)
 
 
 async def token_for(kube: KubeClient, namespace: str, account: str, *audiences: str) -> str:

@@ -64,6 +64,7 @@ class Crowd:
     forgotten: list[Forgotten] = field(default_factory=list)
     """Acknowledgements that those who were killed may have taken along."""
     _living: list[_Consumer] = field(default_factory=list)
+    _leaving: list[_Consumer] = field(default_factory=list)
     _logs: list[Path] = field(default_factory=list)
 
     def join(self, name: str = "") -> None:
@@ -127,7 +128,7 @@ class Crowd:
     @property
     def living_logs(self) -> frozenset[Path]:
         """Logs that are still written, if there is anything to write."""
-        return frozenset(one.log for one in self._living)
+        return frozenset(one.log for one in (*self._living, *self._leaving))
 
     @property
     def logs(self) -> list[Path]:
@@ -146,13 +147,16 @@ class Crowd:
 
     def kill(self) -> None:
         """Whatever happened, leave nothing running."""
-        for one in self._living:
+        for one in (*self._living, *self._leaving):
             one.process.kill()
             one.process.join()
 
     async def _leave(self, one: _Consumer) -> None:
         one.process.terminate()
+        # It has still something to acknowledge, and says so in its log.
+        self._leaving.append(one)
         await asyncio.to_thread(one.process.join, _END_SECONDS)
+        self._leaving.remove(one)
         code = one.process.exitcode
         if code is None:
             one.process.kill()

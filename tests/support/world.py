@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -200,6 +200,24 @@ class World:
             within_seconds=within_seconds,
         )
         return next(message for seen, message in found if seen == reason)
+
+    async def until_subscribed(
+        self, name: str, local: str, subscriptions: Set[str], *, within_seconds: float = 40.0
+    ) -> None:
+        """Wait until every segment has the cursors: what is sent before a subscription is there is not for it."""
+
+        async def missing() -> set[str]:
+            segments = (await self.segment_names(name, local)).values()
+            return {
+                one for segment in segments for one in subscriptions - set(await self.pulsar.subscriptions(segment))
+            }
+
+        await eventually(
+            missing,
+            lambda found: not found,
+            what=f"all segments of {name} have all cursors",
+            within_seconds=within_seconds,
+        )
 
     async def segment_topics(self, local: str) -> list[str]:
         """Names of all topics on the brokers that belong to a scalable topic, the claim left out."""

@@ -11,8 +11,8 @@ from scalable_topics.layout import WHOLE, HashRange, LayoutError, Part, SegmentS
 from scalable_topics.layout.json_fields import as_int, as_list, as_member, as_object, as_text, parse_json, required
 from scalable_topics.sdk.errors import ClientError
 
-WHOLE_ENTRY = 2**31 - 1
 _MOST_QUOTED = 500
+WHOLE_ENTRY = 2**31 - 1
 """A place within a batch that is behind all others."""
 
 

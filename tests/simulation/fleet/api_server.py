@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.resources import NAMESPACES
 
 Body = dict[str, Any]
 # A PUT makes what is missing, whatever version it names.
@@ -56,7 +57,7 @@ class _Place:
 
 
 class ModelApiServer:
-    """An API server.
+    """An API server. It has the namespace kube-system from the beginning, by which installations are told apart.
 
     Args:
         timestamp: the present time as Kubernetes writes it.
@@ -70,6 +71,8 @@ class ModelApiServer:
         self._uids = 0
         self._watchers: list[Callable[[Event], None]] = []
         self._judges: list[Callable[[ObjectKey, Body | None, Body | None], None]] = []
+        system = {"apiVersion": NAMESPACES.api_version, "kind": NAMESPACES.kind, "metadata": {"name": "kube-system"}}
+        self.user("POST", NAMESPACES.path(), system)
 
     # For those around it
 
@@ -96,6 +99,13 @@ class ModelApiServer:
         return sorted(self._kinds[plural].items(), key=lambda item: str(item[0]))
 
     # What it answers
+
+    def user(self, method: str, path: str, body: Body | None = None) -> Body:
+        """A request of somebody else than replicas, which always arrives. Raises AssertionError when it is refused."""
+        status, text = self.request(method, path, {}, json.dumps(body) if body is not None else None)
+        assert status < 300, f"{method} {path}: {status} {text}"
+        answer: Body = json.loads(text)
+        return answer
 
     def request(
         self, method: str, path: str, params: Mapping[str, str] | None = None, data: str | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ from scalable_topics_operator.cluster.lease_record import SHARD as LEASE_OF_SHAR
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.cluster.resources import (
     CONNECTIONS,
-    NAMESPACES,
     SEGMENT_OPERATIONS,
     SUBSCRIPTIONS,
     TOPICS,
@@ -132,17 +130,12 @@ class FleetWorld(World):
         self._turns = 0
         self._sender_term: int | None = None
         self.group = ConsumerGroup(self, chances, 0)
-        system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
-        self.user("POST", NAMESPACES.path(), system)
 
     # What users do
 
     def user(self, method: str, path: str, body: Body | None = None) -> Body:
         """A request of somebody else, which always arrives. Raises AssertionError when it is refused."""
-        status, text = self.server.request(method, path, {}, json.dumps(body) if body is not None else None)
-        assert status < 300, f"{method} {path}: {status} {text}"
-        answer: Body = json.loads(text)
-        return answer
+        return self.server.user(method, path, body)
 
     def declare_connection(self) -> None:
         """Create the ScalableTopicConnection."""

@@ -33,18 +33,9 @@ class Meter:
             count for (where, kind), count in self._calls.items() if where == server and (not kinds or kind in kinds)
         )
 
-    def kinds(self, server: Server) -> dict[str, int]:
-        """How many there were of each kind."""
-        return {kind: count for (where, kind), count in sorted(self._calls.items()) if where == server}
-
-    def busiest_second(self, server: Server, since_seconds: float = 0.0) -> int:
-        """Calls in the second that had most, of those since a time."""
-        counts = (
-            count
-            for (where, second), count in self._seconds.items()
-            if where == server and second >= int(since_seconds)
-        )
-        return max(counts, default=0)
+    def busiest_second(self, server: Server) -> int:
+        """Calls in the second that had most."""
+        return max((count for (where, _), count in self._seconds.items() if where == server), default=0)
 
     def reset(self) -> None:
         """Begin anew."""

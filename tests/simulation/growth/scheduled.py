@@ -17,23 +17,23 @@ from typing import Any, TypeVar
 from bench.growth import Costs
 from scalable_topics_operator.cluster.kube_client import LIST_CHUNK, Body, KubeClient, Resource
 from scalable_topics_operator.cluster.object_key import ObjectKey
-from scalable_topics_operator.cluster.resources import NAMESPACES, TOPICS
+from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.reconcile_times import LookTimes
 from scalable_topics_operator.controllers.relist import Relister
-from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.controllers.watching import take_event
 from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.operator_process import WATCHED
 from scalable_topics_operator.settings import OperatorSettings
 from tests.simulation.faults import Nature
-from tests.simulation.fleet.api_server import Event, ModelApiServer
+from tests.simulation.fleet.api_server import Event
 from tests.simulation.fleet.kube_client import ModelKubeClient
 from tests.simulation.fleet.names import NAMESPACE
 from tests.simulation.fleet.network import Network, Sender, Server
 from tests.simulation.fleet.replica import BrokerLine, SimulatedReplica
 from tests.simulation.fleet.virtual_time import VirtualLoop
-from tests.simulation.growth.meter import API_SERVER, BROKERS, Meter, kind_of
+from tests.simulation.growth.meter import API_SERVER, BROKERS
+from tests.simulation.growth.metered import MeteredFleet
 from tests.simulation.growth.servers import Line
 from tests.simulation.model_backend import ModelBackend
 
@@ -42,6 +42,8 @@ T = TypeVar("T")
 _WATCHED = {resource.plural: resource for resource in WATCHED}
 _WAY_SECONDS = 0.005
 _SPLITS = "splits"
+# What goes on for longer in virtual time will never end.
+_MOST_SECONDS = 20_000.0
 
 
 class ServedNetwork(Network):
@@ -186,7 +188,6 @@ class ScheduledReplica(SimulatedReplica):
         self.connection = Line(fleet.costs.connection_calls)
         self.topics: ScheduledTopics | None = None
         self.most_waiting = 0
-        self.longest_wait_seconds = 0.0
 
     def _client(self, **how: Any) -> KubeClient:
         client = super()._client(**how)
@@ -207,20 +208,14 @@ class ScheduledReplica(SimulatedReplica):
     async def _show_gauges(self) -> None:
         while True:
             self.most_waiting = max(self.most_waiting, self._queue.waiting)
-            self.longest_wait_seconds = max(self.longest_wait_seconds, self._queue.oldest_wait_seconds)
             await asyncio.sleep(1.0)
-
-    @property
-    def led(self) -> int:
-        """Topics that it leads."""
-        return sum(1 for _ in self._fleet.topics_of(self._shards.kept))
 
     def begin_measuring(self) -> None:
         """Forget what was seen."""
-        self.most_waiting, self.longest_wait_seconds = 0, 0.0
+        self.most_waiting = 0
 
 
-class ScheduledFleet:
+class ScheduledFleet(MeteredFleet[ScheduledReplica]):
     """Topics, servers with a limited capacity, and replicas. Implements `Around`.
 
     Args:
@@ -231,19 +226,14 @@ class ScheduledFleet:
     """
 
     def __init__(self, loop: VirtualLoop, settings: OperatorSettings, costs: Costs, topics: int) -> None:
-        self.loop = loop
-        self.settings = settings
+        super().__init__(loop, settings)
         self.costs = costs
-        chances = random.Random("growth")
-        network = ServedNetwork(loop, chances)
+        network = ServedNetwork(loop, self.chances)
         network.fleet = self
         self.network: Network = network
-        self.server = ModelApiServer(timestamp_now)
         self.server.watch(self._changed)
         self.api = Line(costs.api_cores)
         self.brokers = Line(costs.brokers)
-        self.meter = Meter(loop.time)
-        self.replicas: list[ScheduledReplica] = []
         self.bodies: dict[ObjectKey, Body] = {}
         self.version = "0"
         self.seen_at: dict[ObjectKey, float] = {}
@@ -253,32 +243,26 @@ class ScheduledFleet:
         self._unseen: set[ObjectKey] = set()
         self._none_unseen = asyncio.Event()
         self._watches: dict[ScheduledReplica, _SharedWatch] = {}
-        self._started = 0
-        system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
-        self.user("POST", NAMESPACES.path(), system)
         for number in range(topics):
             self._make(number)
 
     # What users do
 
-    def user(self, method: str, path: str, body: Body) -> None:
-        """A request of somebody else. Raises AssertionError when it is refused."""
-        status, text = self.server.request(method, path, {}, json.dumps(body))
-        assert status < 300, f"{method} {path}: {status} {text}"
-
     def _make(self, number: int) -> None:
         spec = {"topic": f"public/default/t{number}", "connectionRef": {"name": "pulsar"}}
         metadata = {"name": f"t{number}"}
         body = {"apiVersion": TOPICS.api_version, "kind": TOPICS.kind, "metadata": metadata, "spec": spec}
-        self.user("POST", TOPICS.path(NAMESPACE), body)
-        self.user("PATCH", TOPICS.path(NAMESPACE, metadata["name"], "status"), {"status": {"observedGeneration": 1}})
+        self.server.user("POST", TOPICS.path(NAMESPACE), body)
+        self.server.user(
+            "PATCH", TOPICS.path(NAMESPACE, metadata["name"], "status"), {"status": {"observedGeneration": 1}}
+        )
 
     def change(self, number: int, **spec: Any) -> None:
         """Change a topic's spec."""
         key = ObjectKey(TOPICS.plural, NAMESPACE, f"t{number}")
         self._asked_at[key] = self.loop.time()
         self.meter.count(API_SERVER, "users'")
-        self.user("PATCH", TOPICS.path(NAMESPACE, key.name), {"spec": spec})
+        self.server.user("PATCH", TOPICS.path(NAMESPACE, key.name), {"spec": spec})
 
     def split(self, number: int) -> None:
         """Have a segment of a topic split."""
@@ -289,24 +273,8 @@ class ScheduledFleet:
         """Changes of users that are not in a status yet."""
         return len(self._asked_at)
 
-    # Replicas
-
-    def start_replica(self) -> ScheduledReplica:
-        """Start one more."""
-        self._started += 1
-        replica = ScheduledReplica(f"replica-{self._started:03}", self.settings, self)
-        self.replicas.append(replica)
-        replica.start()
-        return replica
-
-    @property
-    def alive(self) -> list[ScheduledReplica]:
-        """Those that run."""
-        return [replica for replica in self.replicas if not replica.is_dead]
-
-    async def stop(self) -> None:
-        """End all that live."""
-        await asyncio.gather(*(replica.leave() for replica in self.alive))
+    def _replica(self, name: str) -> ScheduledReplica:
+        return ScheduledReplica(name, self.settings, self)
 
     # Looking after
 
@@ -317,10 +285,10 @@ class ScheduledFleet:
         if not self._unseen:
             self._none_unseen.set()
 
-    async def until_seen(self, most_seconds: float = 20_000.0) -> float:
+    async def until_seen(self) -> float:
         """Wait until all of those have been looked after; answers how long that took."""
         began = self.loop.time()
-        async with asyncio.timeout(most_seconds):
+        async with asyncio.timeout(_MOST_SECONDS):
             await self._none_unseen.wait()
         return self.loop.time() - began
 
@@ -353,16 +321,6 @@ class ScheduledFleet:
         await self.api.use(objects * self.costs.api_list_seconds, at_least_seconds=_WAY_SECONDS)
         await replica.processor.use(objects * seconds)
         await replica.awake()
-
-    def sends(self, sender: Sender, what: str, target: str) -> None:
-        """Nobody judges here."""
-
-    def ask_api(
-        self, sender: Sender, method: str, path: str, params: Mapping[str, str], data: str | None
-    ) -> Callable[[bool], tuple[int, str]]:
-        """An effect for the network: one request to the API server."""
-        self.meter.count(API_SERVER, kind_of(method, path))
-        return lambda _: self.server.request(method, path, params, data)
 
     def ask_brokers(
         self, sender: Sender, verb: str, target: str, nature: Nature, effect: Callable[[], T]

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from scalable_topics_operator.autoscale.load import Rates
-from scalable_topics_operator.cluster.object_key import ObjectKey
-from scalable_topics_operator.cluster.resources import CONNECTIONS, NAMESPACES, SEGMENT_OPERATIONS, TOPICS
+from scalable_topics_operator.cluster.resources import CONNECTIONS, SEGMENT_OPERATIONS, TOPICS
 from scalable_topics_operator.controllers.relist import Relister
-from scalable_topics_operator.controllers.timestamps import timestamp_now
 from scalable_topics_operator.load.sample import LoadSample, SegmentSample
 from scalable_topics_operator.settings import OperatorSettings
 from tests.simulation.faults import Nature
-from tests.simulation.fleet.api_server import Body, ModelApiServer
+from tests.simulation.fleet.api_server import Body
 from tests.simulation.fleet.names import NAMESPACE
 from tests.simulation.fleet.network import Network, Sender
 from tests.simulation.fleet.replica import BrokerLine, SimulatedReplica
 from tests.simulation.fleet.virtual_time import VirtualLoop
 from tests.simulation.fleet.watches import Watch, WatchFaults
 from tests.simulation.fleet.world import LoopClock
-from tests.simulation.growth.meter import API_SERVER, BROKERS, Meter, kind_of
+from tests.simulation.growth.meter import BROKERS
+from tests.simulation.growth.metered import MeteredFleet
 from tests.simulation.model_backend import ModelBackend
 from tests.simulation.model_broker import ModelBroker
 from tests.support.world import is_ready
@@ -50,7 +47,7 @@ class TopicShape:
     subscriptions: int = 2
 
 
-class WholeFleet:
+class WholeFleet(MeteredFleet[SimulatedReplica]):
     """Servers that answer everything and count it, and replicas of the operator. Implements `Around`.
 
     Args:
@@ -60,34 +57,21 @@ class WholeFleet:
     """
 
     def __init__(self, loop: VirtualLoop, settings: OperatorSettings, shape: TopicShape) -> None:
-        self.loop = loop
-        self.settings = settings
+        super().__init__(loop, settings)
         self.shape = shape
         self.clock = LoopClock(loop)
-        self._chances = random.Random("growth")
-        self.network = Network(loop, self._chances)
-        self.server = ModelApiServer(timestamp_now)
+        self.network = Network(loop, self.chances)
         self.broker = ModelBroker(clock=self.clock)
-        self.meter = Meter(loop.time)
-        self.replicas: list[SimulatedReplica] = []
-        self._started = 0
         self._load = LoadSample(0, 60.0, {})
-        system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
-        self.user("POST", NAMESPACES.path(), system)
         spec = {"adminUrl": "http://model:8080", "auth": {"none": {}}}
         self.make(CONNECTIONS, CONNECTION, spec)
 
     # What users do
 
-    def user(self, method: str, path: str, body: Body | None = None) -> None:
-        """A request of somebody else. Raises AssertionError when it is refused."""
-        status, text = self.server.request(method, path, {}, json.dumps(body) if body is not None else None)
-        assert status < 300, f"{method} {path}: {status} {text}"
-
     def make(self, resource: Any, name: str, spec: Body) -> None:
         """Create an object."""
         body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
-        self.user("POST", resource.path(NAMESPACE), body)
+        self.server.user("POST", resource.path(NAMESPACE), body)
 
     def make_topics(self, count: int) -> None:
         """Declare topics `t0` and so on."""
@@ -105,21 +89,8 @@ class WholeFleet:
         spec = {"scalableTopic": topic, "type": kind, kind[:1].lower() + kind[1:]: block}
         self.make(SEGMENT_OPERATIONS, name, spec)
 
-    # Replicas
-
-    def start_replica(self) -> SimulatedReplica:
-        """Start one more."""
-        self._started += 1
-        replica = SimulatedReplica(f"replica-{self._started}", self.settings, self)
-        self.replicas.append(replica)
-        replica.start()
-        return replica
-
-    async def stop(self) -> None:
-        """End all that live."""
-        for replica in self.replicas:
-            if not replica.is_dead:
-                await replica.leave()
+    def _replica(self, name: str) -> SimulatedReplica:
+        return SimulatedReplica(name, self.settings, self)
 
     # Waiting
 
@@ -140,16 +111,6 @@ class WholeFleet:
         return await self.until(lambda: all(map(is_ready, self.topics())), "all topics are Ready")
 
     # What replicas ask
-
-    def sends(self, sender: Sender, what: str, target: str) -> None:
-        """Nobody judges here."""
-
-    def ask_api(
-        self, sender: Sender, method: str, path: str, params: Mapping[str, str], data: str | None
-    ) -> Callable[[bool], tuple[int, str]]:
-        """An effect for the network: one request to the API server."""
-        self.meter.count(API_SERVER, kind_of(method, path))
-        return lambda _: self.server.request(method, path, params, data)
 
     def ask_brokers(
         self, sender: Sender, verb: str, target: str, nature: Nature, effect: Callable[[], T]
@@ -173,12 +134,7 @@ class WholeFleet:
     def open_watch(self, replica: SimulatedReplica, relister: Relister) -> Callable[[], None]:
         """Tell a replica of changes until what is answered is called."""
         watch = Watch(
-            *(self.server, replica, replica._cache, replica._on_change, relister.ask, self.loop, self._chances),
+            *(self.server, replica, replica._cache, replica._on_change, relister.ask, self.loop, self.chances),
             WatchFaults(),
         )
         return watch.close
-
-
-def key_of_topic(number: int) -> ObjectKey:
-    """The key of topic `t…`."""
-    return ObjectKey(TOPICS.plural, NAMESPACE, f"t{number}")

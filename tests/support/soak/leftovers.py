@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from scalable_topics.layout import layout_topic_name
 from scalable_topics_operator.cluster.lease_record import LEASES, REPLICA, SHARD, LeaseRecord
@@ -12,13 +12,12 @@ from tests.support.processes import command_lines
 from tests.support.replicas import SHARDS
 from tests.support.soak.samples import KINDS
 from tests.support.soak.stage import Stage
-from tests.support.soak.traffic import MOST, ORDERS, SURGE, SURGE_GROUP, TOPICS_KEPT, group_of
+from tests.support.soak.traffic import GROUPS, TOPICS_KEPT
 from tests.support.waiting import eventually
 
 _RECORDS = "public/default"
 _SETTLE_SECONDS = 300.0
 _PIPELINE_LEASE = "scalable-topics-pipeline-"
-_GROUPS = {ORDERS: frozenset(group_of(kind) for kind in MOST), SURGE: frozenset((SURGE_GROUP,))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +39,17 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What was found beside what must be there; nothing is wrong if both are the same."""
+    """How it is.
+
+    Args:
+        found: what is there.
+        sealed: how many of the segments are.
+        problems: what is there and must not be, or the other way round; empty if all has settled.
+    """
 
     found: Inventory
-    wanted: Inventory
     sealed: int
-    problems: list[str] = field(default_factory=list)
+    problems: Sequence[str]
 
 
 async def inventory(stage: Stage) -> Inventory:
@@ -71,9 +75,10 @@ async def until_settled(stage: Stage, before: Inventory) -> Settled:
     """
 
     async def look() -> Settled:
-        found, wanted = await inventory(stage), await _wanted(stage, before)
+        found = await inventory(stage)
+        wanted = await _wanted(stage, before, found)
         sealed = sum([len((await stage.world.layout(name)).sealed) for name in TOPICS_KEPT])
-        return Settled(found, wanted, sealed, _differences(found, wanted))
+        return Settled(found, sealed, _differences(found, wanted))
 
     try:
         return await eventually(
@@ -92,7 +97,7 @@ def _differences(found: Inventory, wanted: Inventory) -> list[str]:
     return problems
 
 
-async def _wanted(stage: Stage, before: Inventory) -> Inventory:
+async def _wanted(stage: Stage, before: Inventory, found: Inventory) -> Inventory:
     world = stage.world
     topics, cursors = set(), set()
     for name in TOPICS_KEPT:
@@ -100,10 +105,10 @@ async def _wanted(stage: Stage, before: Inventory) -> Inventory:
         topics |= {topic.persistent, layout_topic_name(topic)}
         for segment in (await world.segment_names(name, name)).values():
             topics.add(segment)
-            cursors |= {f"{segment} {group}" for group in _GROUPS[name]}
+            cursors |= {f"{segment} {group}" for group in GROUPS[name]}
     foreign = {name for name in before.topics if f"/{world.pulsar_namespace}/" not in name}
     # Where a pipeline writes its records: made with the first of its batches, and kept.
-    records = {name for name in await _all_topics(stage) if f"{_RECORDS}/{world.namespace}.pulsar." in name}
+    records = {name for name in found.topics if f"{_RECORDS}/{world.namespace}.pulsar." in name}
     leases = await _leases(stage)
     others = {one for one in before.objects if not one.startswith(f"{LEASES.kind} ")}
     return Inventory(

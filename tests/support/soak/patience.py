@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
@@ -23,24 +22,12 @@ _SERVER_ERROR = re.compile(r": (5\d\d|412|307) |redirected in circles")
 class PatientKube(KubeClient):
     """Asks again until the API server is back."""
 
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        what: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Body | None = None,
-        content_type: str = "application/json",
-        retried: bool = True,
-    ) -> Body:
+    async def _call(self, method: str, path: str, what: str, *, body: Body | None = None, **how: Any) -> Body:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         is_repeated = False
         while True:
             try:
-                return await super()._call(
-                    method, path, what, query=query, body=body, content_type=content_type, retried=retried
-                )
+                return await super()._call(method, path, what, body=body, **how)
             except KubeUnavailable:
                 if time.monotonic() > deadline:
                     raise

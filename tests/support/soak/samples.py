@@ -96,7 +96,7 @@ class Sampler:
         self._pulsar_namespace = pulsar_namespace
         self._kube = kube
         self._namespace = namespace
-        self.every_seconds = every_seconds
+        self._every_seconds = every_seconds
         self._began = time.monotonic()
         self.lives: dict[str, list[Life]] = defaultdict(list)
         """Of each process, in their order."""
@@ -113,7 +113,7 @@ class Sampler:
         async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
             while True:
                 await self._look(session)
-                due = max(due + self.every_seconds, time.monotonic())
+                due = max(due + self._every_seconds, time.monotonic())
                 await asyncio.sleep(due - time.monotonic())
 
     async def _look(self, session: aiohttp.ClientSession) -> None:

@@ -14,7 +14,6 @@ from scalable_topics_operator.cluster.kube_login import load_endpoint
 from tests.support.embedded_pipeline import pipeline_flags
 from tests.support.fault_proxy import FaultProxy
 from tests.support.proxied_operator import proxy_kubeconfig
-from tests.support.replicas import Replicas
 from tests.support.running_operator import RunningOperator
 from tests.support.soak.patience import PatientKube, PatientView
 from tests.support.world import World
@@ -65,11 +64,6 @@ class Stage:
     def brokers(self) -> PulsarAccess:
         """How the brokers are reached."""
         return self.cluster.pulsar.access
-
-    @property
-    def replicas(self) -> Replicas:
-        """Who of the operators leads what."""
-        return Replicas(self.operators, self.world)
 
     @property
     def pipelines(self) -> Path:

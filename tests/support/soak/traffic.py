@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from scalable_topics_operator.cluster.reviews import request_token
 from tests.support import manifests
-from tests.support.callers import make_caller
+from tests.support.callers import make_caller, renew_token
 from tests.support.consumer_crowd import Crowd
 from tests.support.consumption import Kind
 from tests.support.service_address import ServiceAddress
@@ -26,7 +25,6 @@ from tests.support.soak.ledger import Ledger
 from tests.support.soak.reading import Outages, Reading
 from tests.support.soak.sending_process import Sent
 from tests.support.soak.stage import Stage
-from tests.support.waiting import eventually
 
 ORDERS, SURGE = "orders", "surge"
 TOPICS_KEPT = (ORDERS, SURGE)
@@ -59,6 +57,10 @@ _SURGE_KNOBS = {
 def group_of(kind: Kind) -> str:
     """Name of the subscription of `orders` that consumers of a kind have."""
     return f"all-{kind}"
+
+
+GROUPS = {ORDERS: frozenset(map(group_of, MOST)), SURGE: frozenset((SURGE_GROUP,))}
+"""Names of the subscriptions of the topics that stay."""
 
 
 @dataclass(slots=True)
@@ -157,8 +159,8 @@ class Traffic:
     def _lacking(self, sent: Mapping[str, Sent]) -> dict[str, int]:
         found = {}
         for name, reading in self.readings.items():
-            stored = sent[SURGE if name == SURGE_GROUP else ORDERS].stored
-            found[name] = sum(1 for _ in reading.ledger.lacking(stored))
+            topic = next(topic for topic, groups in GROUPS.items() if name in groups)
+            found[name] = sum(1 for _ in reading.ledger.lacking(sent[topic].stored))
         return found
 
 
@@ -196,7 +198,9 @@ async def traffic(stage: Stage, outages: Outages, random: Random) -> AsyncIterat
             for kind in MOST
         }
         readings[SURGE_GROUP] = Reading(Ledger(ordered=False), [steady[SURGE_GROUP]], outages)
-        await _until_subscribed(stage)
+        await asyncio.gather(
+            *(world.until_subscribed(topic, topic, groups, within_seconds=180) for topic, groups in GROUPS.items())
+        )
         counts = {topic: folder / f"{topic}.counts" for topic in TOPICS_KEPT}
         rates = {ORDERS: (PER_SECOND, PER_SECOND, 60.0), SURGE: (SURGE_LOW, SURGE_HIGH, SURGE_PERIOD_SECONDS)}
         senders = {}
@@ -218,22 +222,6 @@ async def _make_topics(stage: Stage) -> None:
     await world.apply(manifests.topic(SURGE, full[SURGE], deduplication=True, autoScale=_SURGE_KNOBS))
     for name in TOPICS_KEPT:
         await world.until_ready(name, within_seconds=120)
-
-
-async def _until_subscribed(stage: Stage) -> None:
-    """Wait until every segment has the cursors: what is sent before a subscription is there is not for it."""
-    world = stage.world
-    wanted = {ORDERS: {group_of(kind) for kind in MOST}, SURGE: {SURGE_GROUP}}
-
-    async def missing() -> set[str]:
-        return {
-            name
-            for topic, names in wanted.items()
-            for segment in (await world.segment_names(topic, topic)).values()
-            for name in names - set(await world.pulsar.subscriptions(segment))
-        }
-
-    await eventually(missing, lambda found: not found, what="all segments have all cursors", within_seconds=180)
 
 
 async def _process(
@@ -261,10 +249,7 @@ async def _kill(process: Process) -> None:
 
 
 async def _renew(stage: Stage, file: Path) -> None:
-    """As Kubernetes does with a projected token."""
     world = stage.world
     while True:
         await asyncio.sleep(_RENEW_SECONDS)
-        new = file.with_suffix(".new")
-        new.write_text(await request_token(world.kube, world.namespace, "consumer", _TOKEN_SECONDS))
-        new.replace(file)
+        await renew_token(world.kube, world.namespace, "consumer", file, _TOKEN_SECONDS)
