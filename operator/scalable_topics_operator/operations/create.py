@@ -6,6 +6,7 @@ every call may be repeated, so a process that dies leaves nothing that the next 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -32,7 +33,7 @@ from scalable_topics_operator.operations.migrate import (
     open_migration,
     undo_migration,
 )
-from scalable_topics_operator.operations.protocols import NameState
+from scalable_topics_operator.operations.protocols import FoundSegment, NameState
 from scalable_topics_operator.operations.rebuild import (
     ID_GAP,
     next_unused_id,
@@ -56,21 +57,20 @@ async def establish(ctx: OperationContext, name: NameState, judgement: Judgement
     Raises NameRefused when the name is somebody else's or the records contradict each other, Unsupported when its
     namespace cannot hold it (R24), BackendError.
     """
-    began_seconds = ctx.clock.monotonic_seconds()
     match judgement.verdict:
         case Verdict.REFUSED:
             await _drop_journal(ctx)
             raise NameRefused(judgement.reason, judgement.message)
         case Verdict.FREE:
             # Without a claim there may still be segments: the claim was lost, or a deleted topic left some behind.
-            if await recover_unclaimed(ctx, request):
+            found = await recover_unclaimed(ctx, request)
+            if found is None:
                 return False
             if ctx.declared.migrates:
                 await _drop_journal(ctx)
                 raise no_such_topic(ctx.topic)
-            # The listing by which nothing was found is that of ids in use, too: it names each topic of the namespace.
-            listing_age_seconds = ctx.clock.monotonic_seconds() - began_seconds
-            return await _create(ctx, request, listing_age_seconds=listing_age_seconds)
+            # The listing that they are from names each topic of the namespace: it is made once.
+            return await _create(ctx, request, found)
         case Verdict.OURS:
             # Without a layout in the status our claim means: we died while creating, or the status was lost.
             await _recover(ctx, name, request)
@@ -109,14 +109,17 @@ async def _drop_journal(ctx: OperationContext) -> None:
         await ctx.store.commit(replace(ctx.store.state, operation=None))
 
 
-async def _create(ctx: OperationContext, request: Request, *, listing_age_seconds: float = 0.0) -> bool:
-    """Answers whether it was begun here: what another process began may be as an older spec had it."""
+async def _create(ctx: OperationContext, request: Request, found: Sequence[FoundSegment] | None = None) -> bool:
+    """Make the topic. What has been `found` of segments before it has ids in use; what is not given is listed.
+
+    Answers whether it was begun here: what another process began may be as an older spec had it.
+    """
     operation = ctx.store.state.operation
     is_begun_here = operation is None
     if operation is None:
         # The claim and the layout topic besides.
         await ctx.backend.require_fit(ctx.topic, more_topics=ctx.intent.initial_segments + 2)
-        operation = await _journal_creation(ctx, request, listing_age_seconds=listing_age_seconds)
+        operation = await _journal_creation(ctx, request, found)
     await ctx.backend.take_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
     try:
         await create_children(ctx, operation)
@@ -138,10 +141,12 @@ async def _create(ctx: OperationContext, request: Request, *, listing_age_second
 
 
 async def _journal_creation(
-    ctx: OperationContext, request: Request, *, first_id: int = 0, listing_age_seconds: float = 0.0
+    ctx: OperationContext, request: Request, found: Sequence[FoundSegment] | None = None, *, first_id: int = 0
 ) -> Operation:
     """Journal the segments to create, with ids from `first_id` and above every one ever seen."""
-    first_id = max(first_id, await _first_unused_id(ctx, listing_age_seconds))
+    if found is None:
+        found = await ctx.backend.list_segments(ctx.topic)
+    first_id = max(first_id, await _first_unused_id(ctx, found))
     children = planned_initial(ctx.intent.initial_segments, bucket_budget=ctx.intent.bucket_budget, first_id=first_id)
     operation = new_operation(
         ctx,
@@ -188,8 +193,7 @@ async def _commit_created(ctx: OperationContext, layout: SegmentLayout, operatio
     ctx.opened_here.discard(operation.id)
 
 
-async def _first_unused_id(ctx: OperationContext, listing_age_seconds: float) -> int:
+async def _first_unused_id(ctx: OperationContext, found: Sequence[FoundSegment]) -> int:
     """0 for a fresh name; above every id ever seen where segments of an earlier life are still about (R9)."""
-    found = await ctx.backend.list_segments(ctx.topic, max_age_seconds=listing_age_seconds)
     records = [witness.record for witness in await witnesses_of(ctx, found)]
     return max([next_unused_id(records), *(segment.segment_id + 1 for segment in found)])

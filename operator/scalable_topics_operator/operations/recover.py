@@ -157,14 +157,16 @@ def _uncommitted(operation: Operation | None) -> Sequence[int]:
     return operation_segments(operation)
 
 
-async def recover_unclaimed(ctx: OperationContext, request: Request) -> bool:
-    """Take a topic back whose claim was lost with its status (R1); False when no segment holds anything.
+async def recover_unclaimed(ctx: OperationContext, request: Request) -> Sequence[FoundSegment] | None:
+    """Take a topic back whose claim was lost with its status (R1).
 
+    Answers None if it was; else the segments that there are, from a listing made now: there is nothing to take back.
     Raises NameRefused when the segments are another installation's or contradict each other.
     """
-    witnesses = await witnesses_of(ctx, await ctx.backend.list_segments(ctx.topic))
+    found = await ctx.backend.list_segments(ctx.topic)
+    witnesses = await witnesses_of(ctx, found)
     if not any(witness.entries for witness in witnesses) or _is_creating(ctx.store.state.operation, witnesses):
-        return False
+        return found
     owner = max(witnesses, key=lambda witness: witness.record.segment_id).record.claim
     if not owner.shares_installation(ctx.claim):
         raise NameRefused(
@@ -173,7 +175,8 @@ async def recover_unclaimed(ctx: OperationContext, request: Request) -> bool:
             "installation hold messages under this name, and its claim is gone; delete them or choose another name",
         )
     await ctx.backend.take_claim(ctx.topic, ctx.claim, properties=ctx.intent.properties)
-    return await rebuild_from_segments(ctx, await ctx.backend.read_name(ctx.topic), request)
+    rebuilt = await rebuild_from_segments(ctx, await ctx.backend.read_name(ctx.topic), request)
+    return None if rebuilt else found
 
 
 async def rebuild_from_segments(ctx: OperationContext, name: NameState, request: Request) -> bool:
