@@ -14,8 +14,9 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
-from scalable_topics.layout.json_fields import MALFORMED, parse_json
+from scalable_topics.layout.json_fields import parse_json
 from scalable_topics.scrubbing import scrubbed
+from scalable_topics_operator.load.statistics import StatisticsTimes
 
 _TIMEOUT_SECONDS = 5.0
 _ATTEMPTS = 2
@@ -126,17 +127,10 @@ class BrokerAccess:
             raise BrokerSilent(f"{self.admin_url}: its list of brokers is no list")
         return tuple(sorted(str(broker) for broker in found))
 
-    def statistics_seconds(self) -> tuple[float, float]:
-        """How often brokers renew their statistics, and how long after their start first. Raises BrokerSilent."""
+    def statistics_times(self) -> StatisticsTimes:
+        """When brokers renew their statistics. Raises BrokerSilent."""
         found = self._get(self.admin_url.rstrip("/"), _SETTINGS_PATH)
-        settings = found if isinstance(found, dict) else {}
-        try:
-            return (
-                float(settings.get("statsUpdateFrequencyInSecs", 60)),
-                float(settings.get("statsUpdateInitialDelayInSecs", 60)),
-            )
-        except MALFORMED:
-            return 60.0, 60.0
+        return StatisticsTimes.of(found if isinstance(found, dict) else {})
 
     def topic_loads(self, broker: str) -> dict[str, Any]:
         """What one broker, `host:port`, says of all its topics. Raises BrokerSilent."""

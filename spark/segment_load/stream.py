@@ -173,7 +173,7 @@ class LoadStream:
         """When brokers renew their statistics. Raises BrokerSilent while that has never been known and is needed."""
         if time.monotonic() - self._times_read_at > _TIMES_SECONDS:
             try:
-                self._times = StatisticsTimes(*self._settings.access.statistics_seconds())
+                self._times = self._settings.access.statistics_times()
                 self._times_read_at = time.monotonic()
             except BrokerSilent as silent:
                 if not blind and self._times_read_at == float("-inf"):

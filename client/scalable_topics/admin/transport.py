@@ -193,4 +193,5 @@ def _refusal(sent: _Sent) -> AdminError:
     # Something in front of the gateway may repeat what it was sent, and say whatever it likes.
     token = sent.authorization.partition(" ")[2]
     shown = scrubbed(manifest, [token], "***") if isinstance(manifest, str) else ""
-    return error_of(sent.status, scrubbed(reason[:_MOST_REASON], [token], "***"), shown)
+    # Cut off last: nobody would know the beginning of a token that was cut in two.
+    return error_of(sent.status, scrubbed(reason, [token], "***")[:_MOST_REASON], shown)

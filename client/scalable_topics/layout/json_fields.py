@@ -21,7 +21,7 @@ be copied or written (RecursionError).
 """
 
 # Of a pair that makes one character, or alone; a text tells by its escapes where that is to be looked into.
-_HALF, _HALF_BYTES = re.compile(r"\\u[dD][89a-fA-F]"), re.compile(rb"\\u[dD][89a-fA-F]")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**64 - 1
 
 
@@ -29,12 +29,14 @@ def parse_json(text: str | bytes) -> Any:
     """What a JSON text says, whoever has written it. Raises ValueError for what is no JSON, or is nested without end.
 
     `json.loads` raises RecursionError for the latter, which is no ValueError, and which readers forget. And it takes
-    halves of characters, by `\\ud800`, which nothing that sends or stores texts takes: they are refused here.
+    halves of characters, by `\\ud800` and as bytes, which nothing that sends or stores texts takes: they are refused
+    here.
     """
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text))
     try:
         found = json.loads(text)
-        halves = _HALF_BYTES.search(text) if isinstance(text, bytes) else _HALF.search(text)
-        if halves is not None:
+        if _HALF.search(text) is not None:
             json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -15,6 +15,7 @@ import aiohttp
 
 from scalable_topics.layout import Part, TopicName
 from scalable_topics.layout.json_fields import parse_json
+from scalable_topics.scrubbing import scrubbed
 from scalable_topics.sdk.errors import ClientError, ConnectError, ScalableTopicNotFoundError, SessionRefusedError
 from scalable_topics.sdk.gateway_options import GatewayOptions
 from scalable_topics.sdk.session_frames import AssignedSegment, ConsumerKind, Refused, parse_frame
@@ -344,4 +345,6 @@ async def _explain(response: aiohttp.ClientResponse) -> None:
         body = parse_json(await _beginning(response))
         if isinstance(body, dict) and isinstance(body.get("reason"), str):
             reason = body["reason"]
-    raise _HandshakeRefusedError(response.status, reason[:_MOST_REASON])
+    # Something in front of the gateway may repeat what it was sent.
+    token = response.request_info.headers.get("Authorization", "").partition(" ")[2]
+    raise _HandshakeRefusedError(response.status, scrubbed(reason, [token], "***")[:_MOST_REASON])

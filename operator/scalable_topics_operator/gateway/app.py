@@ -58,8 +58,13 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         why = f"{error.reason}: {request.method} {request.path} is nothing we serve"
         return error_response(error.status, why, allow=error.headers.get("Allow", ""))
     except Exception as error:
-        if isinstance(error, ConnectionResetError) and request.transport is None:
+        if isinstance(error, ConnectionResetError) and _is_gone(request):
             logger.debug("the caller of %s %s has hung up", request.method, request.path)
             return web.Response(status=_HUNG_UP)
         logger.exception("unexpected, at %s %s", request.method, request.path)
         return error_response(500, "unexpected; the operator's log says more")
+
+
+def _is_gone(request: web.Request) -> bool:
+    """Whether its connection has ended, if only in this turn of the event loop: then aiohttp has it still."""
+    return request.transport is None or request.transport.is_closing()

@@ -227,10 +227,8 @@ class Sessions:
         session.judge_at_seconds = now + random.uniform(*_JUDGE_SECONDS)
         try:
             await socket.prepare(request)
-        except BaseException as error:
+        except BaseException:
             self._places.give_back(kind, admitted.caller)
-            if isinstance(error, ConnectionResetError):
-                raise Refusal(400, "the client has left") from None
             raise
         self._sessions[session] = kind, admitted.caller
         return session

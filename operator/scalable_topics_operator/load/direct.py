@@ -13,7 +13,7 @@ from scalable_topics_operator.backends.admin.topic_api import TopicApi
 from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.load.sampling import Sampling
 from scalable_topics_operator.load.statistics import Reading, StatisticsTimes, read_bulk, read_segment, read_topic
-from scalable_topics_operator.operations.errors import BackendError, TopicMissing
+from scalable_topics_operator.operations.errors import AccessDenied, BackendError, TopicMissing
 
 _PERIOD_SECONDS = 300.0
 
@@ -38,7 +38,7 @@ class DirectSampler:
     async def sample(self, brokers: tuple[str, ...]) -> LoadSample:
         """Ask these brokers, `host:port` each. Raises BackendError when the cluster answers nothing at all."""
         if time.monotonic() - self._period_read_at > _PERIOD_SECONDS:
-            self._times = StatisticsTimes(*await self._cluster.statistics_seconds())
+            self._times = StatisticsTimes.of(await self._configuration())
             self._period_read_at = time.monotonic()
         at_ms = time.time_ns() // 1_000_000
         answers = await asyncio.gather(*(self._ask(broker) for broker in brokers))
@@ -50,6 +50,13 @@ class DirectSampler:
             times=self._times,
             interval_seconds=self._interval_seconds,
         )
+
+    async def _configuration(self) -> Mapping[str, str]:
+        """Of the brokers; nothing where it may not be read."""
+        try:
+            return await self._cluster.runtime_configuration()
+        except AccessDenied:
+            return {}
 
     async def _ask(self, broker: str) -> dict[str, object] | str:
         """A broker's answer, or why there is none."""

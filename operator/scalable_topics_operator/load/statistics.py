@@ -11,6 +11,8 @@ from scalable_topics_operator.autoscale.load import Rates
 
 _PERSISTENT = "persistent"
 _LOOKS_MISSED = 3
+_DEFAULT_SECONDS = 60.0
+_MOST_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,17 @@ class StatisticsTimes:
         first_after_seconds: how long after their start for the first time.
     """
 
-    period_seconds: float = 60.0
-    first_after_seconds: float = 60.0
+    period_seconds: float = _DEFAULT_SECONDS
+    first_after_seconds: float = _DEFAULT_SECONDS
+
+    @classmethod
+    def of(cls, configuration: Mapping[str, Any]) -> StatisticsTimes:
+        """What brokers' runtime configuration says; their defaults where it says nothing that can be meant.
+
+        Until its first look a broker shows nothing of what it serves.
+        """
+        often, first = "statsUpdateFrequencyInSecs", "statsUpdateInitialDelayInSecs"
+        return cls(_seconds(configuration.get(often)), _seconds(configuration.get(first)))
 
     @property
     def unseen_seconds(self) -> float:
@@ -120,3 +131,11 @@ def read_segment(stats: Any, segment_id: int) -> Reading | None:
 
 def _values(document: Any) -> Iterator[Any]:
     return iter(document.values()) if isinstance(document, Mapping) else iter(())
+
+
+def _seconds(setting: Any) -> float:
+    try:
+        seconds = float(setting)
+    except MALFORMED:
+        return _DEFAULT_SECONDS
+    return seconds if 0 <= seconds <= _MOST_SECONDS else _DEFAULT_SECONDS

@@ -220,6 +220,16 @@ async def test_a_token_is_nowhere_but_in_its_header(caplog: pytest.LogCaptureFix
     assert TOKEN not in " ".join(shown) + caplog.text
 
 
+async def test_no_token_is_shown_in_part_where_what_is_said_is_cut_off() -> None:
+    async with gateway_in_test() as gateway, AdminClient(gateway.options()) as client:
+        for before in range(3995, 4000):
+            gateway.answers(_refused(400, "x" * before + TOKEN))
+            with pytest.raises(AdminError) as caught:
+                await client.get_topic(TOPIC)
+            assert set(caught.value.reason) == {"x", "*"}
+            assert len(caught.value.reason) <= 4000
+
+
 @pytest.mark.parametrize("answer", [{}, [], {"segments": {}}, {**RECORD, "epoch": "x"}, {**RECORD, "properties": 3}])
 async def test_an_answer_of_another_release_is_an_error_that_names_the_field(answer: Any) -> None:
     async with gateway_in_test() as gateway, AdminClient(gateway.options()) as client:

@@ -32,6 +32,7 @@ class Seen:
     authorization: str | None
     content_type: str | None
     body: str
+    accept_encoding: str | None = None
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ class ScriptedServer:
                 request.headers.get("Authorization"),
                 request.headers.get("Content-Type"),
                 await request.text(),
+                request.headers.get("Accept-Encoding"),
             )
         )
         if request.path == "/admin/v2/brokers" and self.brokers is not None:

@@ -50,8 +50,8 @@ class Cluster:
             raise BackendUnavailable("not today")
         return BROKERS
 
-    async def statistics_seconds(self) -> tuple[float, float]:
-        return 60.0, 60.0
+    async def runtime_configuration(self) -> dict[str, str]:
+        return {}
 
     async def topic_loads(self, broker: str) -> dict[str, object]:
         if broker in self.away:

@@ -76,6 +76,28 @@ async def test_whoever_hangs_up_is_no_fault_of_ours(answer: _Answer, caplog: pyt
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("answer", [_open_session, _write])
+async def test_whoever_is_seen_to_be_gone_while_we_answer_is_none_either(
+    answer: _Answer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A write that fails ends the connection, and aiohttp is told of that a turn of the event loop later."""
+    caplog.set_level(logging.DEBUG)
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.abort()
+        return await answer(request)
+
+    async with _served(handle, metrics := Metrics()) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(_REQUEST)
+        requests = "scalable_topics_gateway_requests_total"
+        await until(lambda: _count(metrics, requests) == 1, what="it is counted")
+        writer.close()
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
 async def test_a_connection_of_ours_that_breaks_is_one(caplog: pytest.LogCaptureFixture) -> None:
     async def handle(_: web.Request) -> web.StreamResponse:
         raise ConnectionResetError("to another server")

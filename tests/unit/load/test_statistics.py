@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalable_topics_operator.autoscale.load import Rates
-from scalable_topics_operator.load.statistics import read_bulk, read_topic
+from scalable_topics_operator.load.statistics import StatisticsTimes, read_bulk, read_topic
 
 SEGMENT = "persistent://t/n/a-segment-0000-ffff-0"
 
@@ -58,3 +58,17 @@ def test_what_cannot_be_read_is_not_known_rather_than_nothing(broken: dict[str, 
 @given(st.recursive(st.none() | st.text() | st.integers(), lambda it: st.dictionaries(st.text(), it), max_leaves=20))
 def test_no_document_breaks_it(document: Any) -> None:
     assert list(read_bulk(document)) == []
+
+
+def test_brokers_say_when_they_look_at_their_topics() -> None:
+    found = {"statsUpdateFrequencyInSecs": "10", "statsUpdateInitialDelayInSecs": 30, "webServicePort": "8080"}
+    assert StatisticsTimes.of(found) == StatisticsTimes(10.0, 30.0)
+    assert StatisticsTimes.of({}) == StatisticsTimes(60.0, 60.0)
+
+
+@pytest.mark.parametrize("setting", ["nan", "inf", "1e400", 10**400, "-1", "86401", "soon", "", None, [], {"a": 1}])
+def test_a_period_that_cannot_be_meant_is_the_default(setting: Any) -> None:
+    """The pipeline took one without end, which no number of milliseconds is: each batch ended with an error."""
+    times = StatisticsTimes.of({"statsUpdateFrequencyInSecs": setting, "statsUpdateInitialDelayInSecs": "5"})
+    assert times == StatisticsTimes(60.0, 5.0)
+    assert int(times.unseen_seconds * 1000) == 120_000

@@ -34,6 +34,12 @@ async def _topic(segments: int) -> tuple[Run, TopicObject]:
     return run, body
 
 
+async def test_a_creation_lists_its_namespace_once() -> None:
+    """A listing names each topic of the namespace: in one of many topics it is the longest answer of a creation."""
+    run, _ = await _topic(2)
+    assert [call.verb for call in run.world.calls].count("list") == 1
+
+
 async def test_a_split_that_failed_moves_no_clock() -> None:
     """Hazard A2-25980d: what was not done does not keep anything from being done."""
     run, body = await _topic(1)

@@ -263,6 +263,19 @@ async def test_what_waiting_does_not_mend_is_said_at_once(
     assert consumer.errors == []
 
 
+@pytest.mark.parametrize("before", [9, 495, 499])
+async def test_a_refusal_that_repeats_the_token_does_not_show_it(server: SessionServer, before: int) -> None:
+    """Not in part either, where what is said is cut off."""
+    server.refusals = [(400, "x" * before + "s3cret")] * 9
+    consumer = Consumer(server.url)
+    with pytest.raises(ConnectError) as caught:
+        await asyncio.wait_for(consumer.session.start(consumer.holder), WITHIN_SECONDS)
+    said = str(caught.value)
+    assert "xs" not in said
+    assert "x*" in said
+    await consumer.close()
+
+
 async def test_R25_a_consumer_that_is_at_work_already_registers_as_often_as_it_takes(server: SessionServer) -> None:
     """The gateway may hear of a migrated topic later than the consumer, or not answer at that moment."""
     server.refusals = [(404, "no such topic"), (503, "no leader"), (401, "who is this")]

@@ -64,7 +64,6 @@ READS: dict[str, Read] = {
     "cluster.brokers": lambda admin: admin.cluster.brokers(),
     "cluster.runtime_configuration": lambda admin: admin.cluster.runtime_configuration(),
     "cluster.topic_loads": lambda admin: admin.cluster.topic_loads(),
-    "cluster.statistics_seconds": lambda admin: admin.cluster.statistics_seconds(),
     "cluster.probe": lambda admin: admin.cluster.probe(),
     "namespaces.topics": lambda admin: admin.namespaces.topics("t/n"),
     "namespaces.policies": lambda admin: admin.namespaces.policies("t/n"),

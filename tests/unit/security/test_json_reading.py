@@ -58,6 +58,19 @@ def test_halves_of_characters_are_refused(text: str) -> None:
             parse_json(given)
 
 
+@pytest.mark.parametrize(
+    "text", [b'"\xed\xa0\x80"', '"\\ud800"'.encode("utf-16"), '"\ud800"'.encode("utf-16-le", "surrogatepass")]
+)
+def test_halves_of_characters_are_refused_in_any_encoding(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"surrogate|can't decode"):
+        parse_json(text)
+
+
+def test_json_is_read_in_every_encoding_that_it_may_have() -> None:
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"):
+        assert parse_json('{"a": "\N{GRINNING FACE}"}'.encode(encoding)) == {"a": "\N{GRINNING FACE}"}
+
+
 def test_characters_of_two_halves_are_read() -> None:
     assert parse_json('"\\ud83d\\ude00"') == "\N{GRINNING FACE}"
     assert parse_json(r'"\\ud800"') == r"\ud800", "a backslash that was escaped itself"

@@ -44,7 +44,7 @@ def test_no_answer_of_a_broker_ends_a_batch_otherwise(tmp_path: Path, monkeypatc
         answer[:] = [_Answer(status, rng.choice(LOCATIONS), text_of(rng, body))]
         calls = (
             access.brokers,
-            access.statistics_seconds,
+            access.statistics_times,
             lambda: access.topic_loads("b:8080"),
             lambda: access.send("POST", "/admin/v2/x", 1),
         )

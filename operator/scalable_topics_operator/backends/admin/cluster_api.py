@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,6 @@ from scalable_topics_operator.backends.admin.reasons import About
 from scalable_topics_operator.backends.admin.topic_api import texts_of
 from scalable_topics_operator.operations.errors import AccessDenied
 
-DEFAULT_STATISTICS_SECONDS = 60.0
-_MOST_STATISTICS_SECONDS = 24 * 3600.0
 _SUPERUSER = "superuser"
 
 
@@ -95,18 +92,6 @@ class ClusterApi:
         found = (await self._http.send(call)).json(call.what)
         return found if isinstance(found, dict) else {}
 
-    async def statistics_seconds(self) -> tuple[float, float]:
-        """How often brokers renew their statistics, and how long after their start they do so first.
-
-        Until then a broker shows nothing of what it serves. Their defaults, where that may not be read.
-        """
-        try:
-            found = await self.runtime_configuration()
-        except AccessDenied:
-            found = {}
-        often, first = "statsUpdateFrequencyInSecs", "statsUpdateInitialDelayInSecs"
-        return _statistics_seconds(found, often), _statistics_seconds(found, first)
-
     async def has_scalable_api(self) -> bool:
         """Whether the brokers have the scalable-topics admin API."""
         # A broker without it answers 404 from the web server; one with it lists or denies (measured).
@@ -172,12 +157,3 @@ class ClusterApi:
 
     def _call(self, operation: str, path: str, *, right: str | None = None) -> Call:
         return Call(operation, "GET", path, self._http.admin_url, About.CLUSTER, right=right)
-
-
-def _statistics_seconds(configuration: Mapping[str, str], name: str) -> float:
-    """A setting of brokers; their default where it cannot be meant."""
-    try:
-        seconds = float(configuration[name])
-    except (KeyError, ValueError):
-        return DEFAULT_STATISTICS_SECONDS
-    return seconds if 0 <= seconds <= _MOST_STATISTICS_SECONDS else DEFAULT_STATISTICS_SECONDS

@@ -137,8 +137,9 @@ class NamespaceApi:
         return Call(f"get-namespace-{name}", "GET", path, namespace, About.NAMESPACE, right=_ADMIN)
 
     def _policies_call(self, namespace: str) -> Call:
+        """Of the document that holds the grants of all topics."""
         path = namespace_path(namespace)
-        return Call("get-namespace-policies", "GET", path, namespace, About.NAMESPACE, right=_ADMIN)
+        return Call("get-namespace-policies", "GET", path, namespace, About.NAMESPACE, right=_ADMIN, is_large=True)
 
 
 def _integer(found: Any) -> int | None:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
 from scalable_topics.layout import CLIENT_PROPERTY, Segment, TopicName, classic_segment_name
-from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import TopicPolicy
 from scalable_topics_operator.backends.classic.claims import Claims
@@ -25,13 +24,8 @@ from scalable_topics_operator.backends.classic.segment_record import record_of
 from scalable_topics_operator.backends.classic.segments import SegmentMaker
 from scalable_topics_operator.backends.classic.settling import Settling
 from scalable_topics_operator.backends.classic.tail import tail_entries
-from scalable_topics_operator.operations.errors import (
-    AccessDenied,
-    BackendUnavailable,
-    NamespaceMissing,
-    TopicMissing,
-    Unsupported,
-)
+from scalable_topics_operator.backends.readable import readable
+from scalable_topics_operator.operations.errors import AccessDenied, NamespaceMissing, TopicMissing, Unsupported
 from scalable_topics_operator.operations.legacy_survey import LegacyClient, LegacySurvey
 from scalable_topics_operator.operations.migrated_from import MigratedFrom
 from scalable_topics_operator.operations.protocols import (
@@ -293,7 +287,5 @@ class ClassicBackend:
         found = await self._admin.topic_policies.get(policy_topic(segment_topic), TopicPolicy.RETENTION, applied=True)
         if not isinstance(found, dict):
             return 0, 0
-        try:
+        with readable(f"the retention of {segment_topic}"):
             return int(found["retentionTimeInMinutes"]), int(found["retentionSizeInMB"])
-        except MALFORMED as error:
-            raise BackendUnavailable(f"the retention of {segment_topic} cannot be read: {error!r}"[:300]) from None

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from scalable_topics.layout import CLIENT_PROPERTY, READER_PREFIX, TopicName, legacy_topics
-from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.admin.topic_policy_api import OTHER_POLICIES, TopicPolicy
 from scalable_topics_operator.backends.claim_properties import user_properties
 from scalable_topics_operator.backends.classic.cursors import counts
 from scalable_topics_operator.backends.classic.look import is_terminated
 from scalable_topics_operator.backends.classic.policies import policies_from
-from scalable_topics_operator.operations.errors import BackendUnavailable, TopicMissing
+from scalable_topics_operator.backends.readable import readable
+from scalable_topics_operator.operations.errors import TopicMissing
 from scalable_topics_operator.operations.legacy_survey import (
     QUEUE,
     STREAM,
@@ -103,7 +103,7 @@ def topic_from(
     topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str, Any], mark: str = CLIENT_PROPERTY
 ) -> LegacyTopic:
     """One topic, from `stats` with precise backlogs and `internalStats`. Raises BackendUnavailable. Pure."""
-    try:
+    with readable(f"statistics of {topic}"):
         return LegacyTopic(
             topic=topic,
             entries=int(internal_stats["numberOfEntries"]),
@@ -121,15 +121,13 @@ def topic_from(
             is_compacted=_COMPACTION in stats["subscriptions"],
             is_terminated=is_terminated(internal_stats),
         )
-    except MALFORMED as error:
-        raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
 
 
 def clients_from(topic: str, stats: Mapping[str, Any], mark: str = CLIENT_PROPERTY) -> list[LegacyClient]:
     """Clients attached to one topic that do not know scalable topics, by its own `stats`: those added up over
     partitions leave out what clients say of themselves (hazard A6-25875). Raises BackendUnavailable. Pure.
     """
-    try:
+    with readable(f"statistics of {topic}"):
         found = [_client("Producer", topic, one, one["producerName"]) for one in _unmarked(stats["publishers"], mark)]
         for name, subscription in stats["subscriptions"].items():
             if not name.startswith(READER_PREFIX):
@@ -138,8 +136,6 @@ def clients_from(topic: str, stats: Mapping[str, Any], mark: str = CLIENT_PROPER
                     for one in _unmarked(subscription["consumers"], mark)
                 ]
         return found
-    except MALFORMED as error:
-        raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
 
 
 def _unmarked(clients: Iterable[Mapping[str, Any]], mark: str) -> list[Mapping[str, Any]]:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
-from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.backends.classic.cursors import counts
-from scalable_topics_operator.operations.errors import BackendUnavailable
+from scalable_topics_operator.backends.readable import readable
 from scalable_topics_operator.operations.protocols import CursorLook, Position, SegmentLook
 
 TERMINATED = "Terminated"
@@ -25,7 +24,7 @@ def look_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str,
     The two are read one after the other: a cursor that is only in one of them was made or deleted in between
     and is left out. Raises BackendUnavailable if a document lacks what every broker tells.
     """
-    try:
+    with readable(f"statistics of {topic}"):
         # internalStats spells cursor names as URL form data ("a/b c" is "a%2Fb+c", measured); stats does not.
         cursors = {unquote_plus(name): cursor for name, cursor in (internal_stats.get("cursors") or {}).items()}
         return SegmentLook(
@@ -42,16 +41,12 @@ def look_from(topic: str, stats: Mapping[str, Any], internal_stats: Mapping[str,
                 if name in cursors
             },
         )
-    except MALFORMED as error:
-        raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
 
 
 def producers_from(topic: str, stats: Mapping[str, Any]) -> frozenset[str]:
     """Names of the producers attached, from `stats`. Raises BackendUnavailable if it lacks them."""
-    try:
+    with readable(f"statistics of {topic}"):
         return _producers(stats)
-    except MALFORMED as error:
-        raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
 
 
 def _producers(stats: Mapping[str, Any]) -> frozenset[str]:

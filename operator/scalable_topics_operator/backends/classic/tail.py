@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
-from scalable_topics.layout.json_fields import MALFORMED
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
-from scalable_topics_operator.operations.errors import BackendUnavailable
+from scalable_topics_operator.backends.readable import readable
 from scalable_topics_operator.operations.protocols import Position, TailEntry
 
 
 async def tail_entries(admin: PulsarAdmin, topic: str, count: int) -> AsyncIterator[TailEntry]:
     """Entries from the last one backwards, `count` at most, over ledgers. Raises TopicMissing."""
     internal_stats = await admin.topics.internal_stats(topic)
-    try:
+    with readable(f"statistics of {topic}"):
         positions = list(positions_backwards(internal_stats, count))
-    except MALFORMED as error:
-        raise BackendUnavailable(f"statistics of {topic} cannot be read: {error!r}") from None
     for position in positions:
         head = await admin.messages.entry(topic, position.ledger_id, position.entry_id)
         yield TailEntry(head.producer, head.sequence_id + head.messages - 1)

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scalable_topics.layout.json_fields import MALFORMED
-from scalable_topics_operator.operations.errors import BackendUnavailable
+from scalable_topics_operator.backends.readable import readable
 from scalable_topics_operator.operations.native.protocols import LastOperation, NativeLook, NativeSubscription
-
-_MOST_CHARACTERS = 300
 
 
 def read_look(stats: Mapping[str, Any]) -> NativeLook:
     """Read `GET …/stats` of Pulsar 5.0; what is missing is taken to be nothing. Raises BackendUnavailable."""
-    try:
+    with readable("statistics of a scalable topic"):
         return _look(stats)
-    except MALFORMED as error:
-        raise BackendUnavailable(
-            f"statistics of a scalable topic cannot be read: {error!r}"[:_MOST_CHARACTERS]
-        ) from None
 
 
 def _look(stats: Mapping[str, Any]) -> NativeLook:
