@@ -216,7 +216,7 @@ async def test_r20_behind_a_proxy_the_owner_is_looked_up_once_a_publish_is_not_a
     """The proxy finds the owner for a GET, and sends the publish to a broker that served the topic before."""
     async with serve(ok()) as owner:
         found = web.json_response({"httpUrl": owner.url})
-        async with serve(ok(), _no_answer, ok(), found) as proxy, connect(proxy, request_timeout_seconds=0.3) as http:
+        async with serve(ok(), _no_answer, ok(), found) as proxy, connect(proxy, request_timeout_seconds=1.5) as http:
             proxy.brokers = [owner.host_and_port]
             await http.send(PROXIED)
             assert [seen.path for seen in proxy.seen] == [
@@ -234,7 +234,7 @@ async def test_r20_credentials_do_not_follow_a_lookup_to_a_server_that_is_no_bro
         found = web.json_response({"httpUrl": stranger.url})
         async with (
             serve(ok(), _no_answer, ok(), found, ok()) as proxy,
-            connect(proxy, request_timeout_seconds=0.3) as http,
+            connect(proxy, request_timeout_seconds=1.5) as http,
         ):
             proxy.brokers = []
             await http.send(PROXIED)
@@ -246,7 +246,7 @@ async def test_r20_a_lookup_that_says_nothing_of_use_leaves_the_publish_to_the_p
     page = web.Response(text="<html>")
     async with (
         serve(ok(), _no_answer, ok(), page, ok()) as proxy,
-        connect(proxy, request_timeout_seconds=0.3) as http,
+        connect(proxy, request_timeout_seconds=1.5) as http,
     ):
         await http.send(PROXIED)
         assert [seen.path for seen in proxy.seen][-2:] == [PROXIED.lookup_path, PROXIED.path]

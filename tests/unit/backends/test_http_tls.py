@@ -178,7 +178,7 @@ async def test_c63_a_lookup_does_not_lead_from_https_to_http_even_to_a_listed_br
         found = web.json_response({"httpUrlTls": plain.url})
         async with (
             serve(ok(), no_answer, ok(), found, ok(), tls=server_tls) as proxy,
-            connect(proxy, source=FixedCredentials(trusting()), request_timeout_seconds=0.5) as http,
+            connect(proxy, source=FixedCredentials(trusting()), request_timeout_seconds=1.5) as http,
         ):
             proxy.brokers = [plain.host_and_port]
             await http.send(publish)

@@ -37,7 +37,7 @@ async def test_nobody_else_reads_them(token: str) -> None:
             await PeerClient(token, transport).load(one.gateway.address, PULSAR)
 
 
-async def test_one_that_hangs_or_is_gone_costs_a_bounded_time_and_is_asked_once() -> None:
+async def test_one_that_hangs_costs_a_bounded_time_and_is_asked_once() -> None:
     asked = []
 
     async def hang(request: web.Request) -> web.Response:
@@ -47,16 +47,20 @@ async def test_one_that_hangs_or_is_gone_costs_a_bounded_time_and_is_asked_once(
 
     app = web.Application()
     app.router.add_get("/{tail:.*}", hang)
-    async with TestServer(app) as server, PeerTransport(timeout_seconds=0.2) as transport:
+    async with TestServer(app) as server, PeerTransport(timeout_seconds=1.0) as transport:
         client = PeerClient(PEER_TOKEN, transport)
         began = time.monotonic()
-        with pytest.raises(PeerError, match=r"shop/pulsar: replica at [0-9.:]+: no answer in 0\.2 s") as error:
+        with pytest.raises(PeerError, match=r"shop/pulsar: replica at [0-9.:]+: no answer in 1 s") as error:
             await client.load(f"127.0.0.1:{server.port}", PULSAR)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
         assert asked == ["/internal/load/shop/pulsar"]
         assert PEER_TOKEN not in str(error.value)
+
+
+async def test_one_that_is_gone_is_said_to_be_gone() -> None:
+    async with PeerTransport() as transport:
         with pytest.raises(PeerError, match=r"replica at 127\.0\.0\.1:1: ClientConnectorError"):
-            await client.load("127.0.0.1:1", PULSAR)
+            await PeerClient(PEER_TOKEN, transport).load("127.0.0.1:1", PULSAR)
 
 
 @pytest.mark.parametrize(
