@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalable_topics.layout import HashRange, TopicName, classic_segment_name, layout_topic_name
+from scalable_topics.layout import (
+    HashRange,
+    TopicName,
+    classic_segment_name,
+    layout_topic_name,
+    parse_classic_segment_name,
+)
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.classic import listing
 from scalable_topics_operator.backends.classic.listing import SegmentListing
@@ -65,7 +71,7 @@ async def test_a_namespace_that_is_gone_and_made_anew_holds_nothing_of_before() 
 async def test_names_are_parsed_when_they_are_new_only() -> None:
     first, more = list(SEGMENTS)[:5], list(SEGMENTS)[5:7]
     found = read(first, first, [*first, *more], more)
-    with patch.object(listing, "parse_classic_segment_name", wraps=listing.parse_classic_segment_name) as parse:
+    with patch.object(listing, "parse_classic_segment_name", wraps=parse_classic_segment_name) as parse:
         counts = []
         for _ in range(4):
             await found.segments(TOPICS[0], max_age_seconds=0.0)
