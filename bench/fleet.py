@@ -34,6 +34,13 @@ _APPLIED_AT_ONCE = 16
 _FOR_EACH_SECONDS = 2.0
 """How long a topic may take in a long row of them before the measurement is given up."""
 _SAMPLE_SECONDS = 1.0
+# The operator is what gathers a page of metrics.
+_SCRAPE_SECONDS = 5.0
+_START_SECONDS = 300.0
+_CALLS = "scalable_topics_admin_call_seconds_count"
+_RECONCILES = "scalable_topics_reconciles_total"
+_WAITING = "scalable_topics_queue_waiting"
+_COUNTED = (_CALLS, _RECONCILES, _WAITING)
 _TOPICS_DONE = {"kind": TOPICS.plural, "result": "done"}
 _WRITE = re.compile(r'apiserver_request_total{.*group="scalabletopics.io".*verb="(PATCH|APPLY|PUT|DELETE)"')
 
@@ -207,7 +214,7 @@ class Fleet:
             counts = await _counted(self.operator)
             if counts.reconciles >= topics and not counts.waiting:
                 return listed_seconds, await meter.read()
-            await asyncio.sleep(_SAMPLE_SECONDS)
+            await asyncio.sleep(_SCRAPE_SECONDS)
         raise TimeoutError(f"not all of {topics} topics were looked at after a restart")
 
 
@@ -224,27 +231,32 @@ async def fleet(on: Stage, *, profile: Path | None = None, **connection: Any) ->
     await create_namespace(on.kube, namespace)
     world = await make_world(on.kube, on.view, on.pulsar, namespace, **{"probeIntervalSeconds": 60, **connection})
     log_file = on.folder / f"{namespace}.log"
-    operator = RunningOperator(on.kubeconfig, namespace, log_file, _FLAGS, under_profiler(profile))
+    operator = RunningOperator(
+        on.kubeconfig, namespace, log_file, _FLAGS, under_profiler(profile), start_seconds=_START_SECONDS
+    )
     try:
         await asyncio.to_thread(operator.start)
         async with watched_fleet(namespace) as watch:
             yield Fleet(on.kube, operator, watch, namespace, world.pulsar_namespace)
-        await asyncio.to_thread(operator.stop)
+        if profile is not None:
+            # It is written at a clean end.
+            await asyncio.to_thread(operator.stop)
+            keep_text(profile)
     finally:
         operator.kill()
-    if profile is not None:
-        keep_text(profile)
 
 
 async def _counted(operator: RunningOperator) -> _Counts:
     counts = _Counts()
-    for family in text_string_to_metric_families(await read_page(operator)):
+    # A page about ten thousand topics takes seconds to parse.
+    lines = [line for line in (await read_page(operator)).splitlines() if line.startswith(_COUNTED)]
+    for family in text_string_to_metric_families("\n".join(lines) + "\n"):
         for sample in family.samples:
-            if sample.name == "scalable_topics_admin_call_seconds_count":
+            if sample.name == _CALLS:
                 counts.calls[sample.labels["operation"]] += int(sample.value)
-            elif sample.name == "scalable_topics_reconciles_total" and sample.labels == _TOPICS_DONE:
+            elif sample.name == _RECONCILES and sample.labels == _TOPICS_DONE:
                 counts.reconciles += int(sample.value)
-            elif sample.name == "scalable_topics_queue_waiting":
+            elif sample.name == _WAITING:
                 counts.waiting = int(sample.value)
     return counts
 

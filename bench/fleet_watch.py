@@ -8,9 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from dev.console import say
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.support.object_watch import watched
 from tests.support.world import is_ready
+
+_GONE = 410
+_PAUSE_SECONDS = 0.2
 
 
 @dataclass(slots=True)
@@ -22,6 +26,7 @@ class FleetWatch:
     """
 
     ready_at_seconds: dict[str, float] = field(default_factory=dict)
+    _version: str = ""
     _more: asyncio.Event = field(default_factory=asyncio.Event)
     _reading: asyncio.Future[None] | None = None
 
@@ -47,18 +52,36 @@ class FleetWatch:
         """Take in one event of the watch."""
         body = event["object"]
         if event["type"] == "ERROR":
-            raise RuntimeError(f"the watch ended: {body}")
+            if body.get("code") != _GONE:
+                raise RuntimeError(f"the watch ended: {body}")
+            self._version = ""
+            return
+        self._version = body["metadata"]["resourceVersion"]
         name = body["metadata"]["name"]
         if name not in self.ready_at_seconds and is_ready(body):
             self.ready_at_seconds[name] = at_seconds
             self._more.set()
+
+    async def read(self, namespace: str) -> None:
+        """Take in what happens to topics, for ever. Raises what `take` raises, AssertionError if nothing is told."""
+        while True:
+            begins_at = {"resourceVersion": self._version} if self._version else {}
+            async with watched(TOPICS, namespace, self.take, timeoutSeconds="86400", **begins_at) as reading:
+                await reading
+            # So it does with watches that do not keep up: while thousands of objects are made it has no room for more.
+            say("the API server has ended the watch of topics, which goes on where it was")
+            await asyncio.sleep(_PAUSE_SECONDS)
 
 
 @asynccontextmanager
 async def watched_fleet(namespace: str) -> AsyncIterator[FleetWatch]:
     """Watch all topics of a namespace, in which there are none yet."""
     fleet = FleetWatch()
-    async with watched(TOPICS, namespace, fleet.take, timeoutSeconds="86400") as reading:
-        fleet.follow(reading)
+    reading = asyncio.create_task(fleet.read(namespace))
+    fleet.follow(reading)
+    try:
         yield fleet
         fleet.require_going_on()
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
