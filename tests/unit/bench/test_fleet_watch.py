@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
-from bench.fleet_watch import FleetWatch
+from bench.fleet_watch import FleetWatch, watched_fleet
+from tests.unit.cli.kubeconfig_file import answering
 
 _READY = {"status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]}}
 
 
-def _event(name: str, **body: Any) -> dict[str, Any]:
-    return {"type": "MODIFIED", "object": {"metadata": {"name": name, "generation": 1, "resourceVersion": "1"}, **body}}
+def _event(name: str, version: str = "1", /, **body: Any) -> dict[str, Any]:
+    metadata = {"name": name, "generation": 1, "resourceVersion": version}
+    return {"type": "MODIFIED", "object": {"metadata": metadata, **body}}
 
 
 async def test_a_topic_counts_from_when_it_was_ready_first() -> None:
@@ -38,3 +43,33 @@ async def test_nobody_waits_for_a_watch_that_has_ended() -> None:
     assert ended.value.__cause__ is error.value
     with pytest.raises(RuntimeError, match="before its time"):
         watch.require_going_on()
+
+
+async def test_a_watch_that_the_api_server_ends_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = [
+        [_event("a", "7", **_READY)],
+        [_event("b", "9", **_READY), {"type": "ERROR", "object": {"code": 410, "message": "too old"}}],
+        [_event("a", "11", **_READY), _event("c", "12", **_READY)],
+    ]
+    begun_at: list[str | None] = []
+    open_ended = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        begun_at.append(request.query.get("resourceVersion"))
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for event in told[len(begun_at) - 1]:
+            await response.write(json.dumps(event).encode() + b"\n")
+        if len(begun_at) == len(told):
+            await open_ended.wait()
+        return response
+
+    async with answering(tmp_path, answer) as kubeconfig:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        async with watched_fleet("shop") as fleet:
+            await fleet.until_ready(3, within_seconds=30)
+        open_ended.set()
+    assert begun_at == [None, "7", None]
+    assert list(fleet.ready_at_seconds) == ["a", "b", "c"]
