@@ -37,13 +37,15 @@ _OF_TOPICS = ("/admin/v2/persistent/", "/admin/v2/namespaces/", "/admin/v2/schem
 
 
 def manifest(name: str, pulsar_namespace: str) -> manifests.Manifest:
-    """A topic of 4 segments, 2 subscriptions and 2 policies."""
+    """A topic of 4 segments, which stay, 2 subscriptions and 2 policies."""
     return manifests.topic(
         name,
         f"{pulsar_namespace}/{name}",
         initial=SEGMENTS,
         subscriptions=SUBSCRIPTIONS,
         policies=POLICIES,
+        # Nobody sends anything, and what idles is merged after some minutes, down to this.
+        autoScale={"minSegments": SEGMENTS},
     )
 
 
