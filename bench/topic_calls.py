@@ -24,12 +24,12 @@ POLICIES = {"perSegment": {"messageTTLSeconds": 3600}, "total": {"publishMessage
 SENDERS = 16
 """Calls under way at a time, as many as a connection allows the operator by default."""
 
+BESIDE_BARE = Target("0.8 of a bare loop that sends the same calls", 0.8, Of.RATIO)
 OPERATOR = "operator, from objects to all Ready"
 
 # The operator whose calls are recorded looks at no other topic meanwhile.
 _RECORDING_FLAGS = ("--relist-seconds=3600", "--drift-seconds=3600", "--prune-seconds=3600")
 _BARE, _BARE_NAMESPACE = "bare loop, same calls", "tests/bare"
-_TARGET = Target("0.8 of a bare loop that sends the same calls", 0.8, Of.RATIO)
 _REFUSED = 400
 _FIRST, _PATTERN = "first-topic", "recorded-topic"
 # Probes of the connection are not about a topic.
@@ -139,7 +139,7 @@ def beside_bare(title: str, bare: Sequence[float], operator: Sequence[float]) ->
         bare: of the bare loop's rounds; none where it was not run.
         operator: of the operator's.
     """
-    ours = Measurement(OPERATOR, "topics/s", tuple(operator), Better.HIGHER, _TARGET if bare else None)
+    ours = Measurement(OPERATOR, "topics/s", tuple(operator), Better.HIGHER, BESIDE_BARE if bare else None)
     if not bare:
         return Group(title, (ours,))
     peer = Measurement(_BARE, "topics/s", tuple(bare), Better.HIGHER)

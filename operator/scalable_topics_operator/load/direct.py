@@ -12,7 +12,7 @@ from scalable_topics_operator.backends.admin.scalable_api import ScalableApi
 from scalable_topics_operator.backends.admin.topic_api import TopicApi
 from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.load.sampling import Sampling
-from scalable_topics_operator.load.statistics import Reading, StatisticsTimes, read_bulk, read_segment, read_topic
+from scalable_topics_operator.load.statistics import Reading, StatisticsTimes, read_bulk_topic, read_segment, read_topic
 from scalable_topics_operator.operations.errors import AccessDenied, BackendError, TopicMissing
 
 _PERIOD_SECONDS = 300.0
@@ -44,7 +44,7 @@ class DirectSampler:
         answers = await asyncio.gather(*(self._ask(broker) for broker in brokers))
         by_broker = dict(zip(brokers, answers, strict=True))
         return self._sampling.take(
-            {broker: read_bulk(answer) for broker, answer in by_broker.items() if not isinstance(answer, str)},
+            {broker: answer for broker, answer in by_broker.items() if not isinstance(answer, str)},
             {broker: answer for broker, answer in by_broker.items() if isinstance(answer, str)},
             at_ms=at_ms,
             times=self._times,
@@ -58,11 +58,15 @@ class DirectSampler:
         except AccessDenied:
             return {}
 
-    async def _ask(self, broker: str) -> dict[str, object] | str:
-        """A broker's answer, or why there is none."""
+    async def _ask(self, broker: str) -> list[tuple[str, Reading]] | str:
+        """What a broker has, or why that is not known."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await self._cluster.topic_loads(broker)
+                return [
+                    (name, reading)
+                    async for name, statistics in self._cluster.topic_loads(broker)
+                    if (reading := read_bulk_topic(statistics)) is not None
+                ]
         except TimeoutError:
             return f"no answer within {self._timeout_seconds:.0f} s"
         except BackendError as error:

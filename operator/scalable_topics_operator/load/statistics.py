@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,9 +78,14 @@ def read_bulk(document: Any) -> Iterator[tuple[str, Reading]]:
             topics = domains.get(_PERSISTENT) if isinstance(domains, Mapping) else None
             if isinstance(topics, Mapping):
                 for name, statistics in topics.items():
-                    reading = read_topic(statistics, counter="msgInCount", backlog="msgBacklog")
+                    reading = read_bulk_topic(statistics)
                     if reading is not None:
                         yield str(name), reading
+
+
+def read_bulk_topic(statistics: Any) -> Reading | None:
+    """A topic's reading from its part of such an answer; None if that cannot be read or holds no usable numbers."""
+    return read_topic(statistics, counter="msgInCount", backlog="msgBacklog")
 
 
 def read_topic(statistics: Any, *, counter: str = "msgInCounter", backlog: str = "msgBacklog") -> Reading | None:
@@ -98,7 +104,8 @@ def read_topic(statistics: Any, *, counter: str = "msgInCounter", backlog: str =
             float(statistics["msgThroughputOut"]),
         )
         subscriptions = statistics.get("subscriptions") or {}
-        found = {str(name): int(one.get(backlog) or 0) for name, one in subscriptions.items()}
+        # Thousands of topics have subscriptions of the same names.
+        found = {sys.intern(str(name)): int(one.get(backlog) or 0) for name, one in subscriptions.items()}
         reading = Reading(rates, int(statistics.get(counter) or 0), found)
     except MALFORMED:
         return None

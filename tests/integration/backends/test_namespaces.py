@@ -58,4 +58,5 @@ async def test_the_cluster_is_described(admin: PulsarAdmin, namespace: str) -> N
     assert cluster in await admin.cluster.clusters()
     assert (await admin.cluster.cluster_data(cluster))["serviceUrl"].startswith("http")
     assert (await admin.cluster.runtime_configuration())["clusterName"] == cluster
-    assert isinstance(await admin.cluster.topic_loads(), dict)
+    async for topic, _ in admin.cluster.topic_loads():
+        assert topic.startswith("persistent://")

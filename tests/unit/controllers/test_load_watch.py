@@ -38,11 +38,13 @@ class Cluster:
         away: those that do not answer.
         refuses_list: whether the list of brokers is not to be had.
         looks: how often brokers were listed.
+        topics: what each of them has.
     """
 
     away: set[str] = field(default_factory=set)
     refuses_list: bool = False
     looks: int = 0
+    topics: list[tuple[str, object]] = field(default_factory=list)
 
     async def brokers(self) -> tuple[str, ...]:
         self.looks += 1
@@ -53,10 +55,11 @@ class Cluster:
     async def runtime_configuration(self) -> dict[str, str]:
         return {}
 
-    async def topic_loads(self, broker: str) -> dict[str, object]:
+    async def topic_loads(self, broker: str) -> AsyncIterator[tuple[str, object]]:
         if broker in self.away:
             raise BackendUnavailable("it is away")
-        return {}
+        for one in self.topics:
+            yield one
 
 
 @dataclass

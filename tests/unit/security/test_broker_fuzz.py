@@ -63,7 +63,7 @@ READS: dict[str, Read] = {
     "cluster.cluster_data": lambda admin: admin.cluster.cluster_data("c"),
     "cluster.brokers": lambda admin: admin.cluster.brokers(),
     "cluster.runtime_configuration": lambda admin: admin.cluster.runtime_configuration(),
-    "cluster.topic_loads": lambda admin: admin.cluster.topic_loads(),
+    "cluster.topic_loads": lambda admin: _all(admin.cluster.topic_loads()),
     "cluster.probe": lambda admin: admin.cluster.probe(),
     "namespaces.topics": lambda admin: admin.namespaces.topics("t/n"),
     "namespaces.policies": lambda admin: admin.namespaces.policies("t/n"),

@@ -131,7 +131,8 @@ class Wire:
                 if not failed:
                     raise BackendRefused(f"{call.what}: the answer is larger than {limit} bytes")
                 break
-        text = bytes(body[:limit]).decode("utf-8", "replace")
+        del body[limit:]
+        text = body.decode("utf-8", "replace")
         if not failed:
             return Answer(response.status, text, message_headers=_message_headers(response.headers))
         return Answer(

@@ -1,0 +1,91 @@
+"""JSON texts of many values, read one by one."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalable_topics.layout.json_fields import parse_json
+from scalable_topics.layout.json_members import each_member
+
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+_VALUES = st.recursive(
+    _LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=30
+)
+_OBJECTS = st.dictionaries(st.text(), _VALUES, max_size=4)
+
+
+def members(found: Any, depth: int, *keys: str) -> list[tuple[tuple[str, ...], Any]]:
+    """The same of what is decoded."""
+    if len(keys) == depth:
+        return [(keys, found)]
+    if not isinstance(found, dict):
+        return []
+    return [one for key, value in found.items() for one in members(value, depth, *keys, key)]
+
+
+@given(_OBJECTS, st.integers(1, 4), st.sampled_from([None, 2]), st.booleans())
+def test_members_are_those_that_the_whole_has(found: dict[str, Any], depth: int, indent: int, ascii_only: bool) -> None:
+    text = json.dumps(found, indent=indent, ensure_ascii=ascii_only)
+    assert list(each_member(f" {text}\n", depth)) == members(found, depth)
+
+
+@given(_OBJECTS, st.integers(1, 4), st.data())
+def test_what_was_cut_off_or_changed_is_refused_as_the_whole_would_be(
+    found: dict[str, Any], depth: int, data: st.DataObject
+) -> None:
+    text = json.dumps(found)
+    at = data.draw(st.integers(0, len(text) - 1))
+    broken = text[:at] + data.draw(st.sampled_from(["", "{", "}", ",", ":", '"', "x", " "])) + text[at + 1 :]
+    try:
+        expected = parse_json(broken)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"\w"):
+            list(each_member(broken, depth))
+    else:
+        assert isinstance(expected, dict)
+        # A key may be there twice: the last counts.
+        assert dict(each_member(broken, depth)) == dict(members(expected, depth))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", '"x"'])
+def test_what_is_no_object_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no JSON object"):
+        list(each_member(text, 4))
+
+
+@pytest.mark.parametrize("text", ["{", '{"a"', '{"a":', '{"a":1', '{"a":1,}', '{"a" 1}', "{1:2}", '{"a":1} x', "{}{}"])
+def test_what_is_not_whole_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"Expecting|missing|behind its end"):
+        list(each_member(text, 4))
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\ud800"}', '{"\\udfff": 1}'])
+def test_halves_of_characters_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        list(each_member(text, 4))
+
+
+@pytest.mark.parametrize("text", ['{"a":' + "[" * 100_000, '{"a":' * 100_000, '{"a":"\\ud800","b":' * 100_000])
+def test_what_is_nested_without_end_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="too deeply"):
+        list(each_member(text, 4))
+
+
+def test_one_value_is_in_memory_at_a_time() -> None:
+    text = json.dumps({"n": {str(number): {"rates": [number + 0.5] * 50} for number in range(5_000)}})
+    assert _most_bytes(lambda: sum(1 for _ in each_member(text, 2))) * 20 < _most_bytes(lambda: json.loads(text))
+
+
+def _most_bytes(work: Any) -> int:
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
