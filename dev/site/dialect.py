@@ -8,7 +8,8 @@ from markdown_it.token import Token
 
 _INDENT = 4
 _MARKER = re.compile(r"( *)([-*+]|\d+[.)])( +|$)")
-_SET_APART = {"bullet_list_open", "ordered_list_open", "fence", "table_open"}
+_LISTS = {"bullet_list_open", "ordered_list_open"}
+_SET_APART = {*_LISTS, "fence", "table_open"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,10 @@ def _set_apart(tokens: list[Token], lines: list[str]) -> set[int]:
 
 
 def _items_of_several_blocks(tokens: list[Token]) -> set[int]:
-    """First lines of the items that follow one with code in it, which would be taken for more of that one."""
-    code = [_lines_of(token)[0] for token in tokens if token.type == "fence"]
+    """First lines of the items that follow one with code or a list in it, which would be taken for more of that."""
+    within = [_lines_of(token)[0] for token in tokens if token.type in {"fence", *_LISTS}]
     items = [_lines_of(token) for token in tokens if token.type == "list_item_open"]
-    return {end for first, end in items if any(first < line < end for line in code)}
+    return {end for first, end in items if any(first < line < end for line in within)}
 
 
 def _indented(line: str, number: int, around: list[_Item], fence: str | None) -> str:

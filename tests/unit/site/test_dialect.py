@@ -24,7 +24,7 @@ _TAGS = {"a", "code", "em", "h1", "h2", "h3", "h4", "img", "li", "ol", "pre", "s
         ("1. one\n   more\n2. two\n", "1. one\n    more\n2. two\n"),
         ("- one\nlazily more\n", "- one\n    lazily more\n"),
         ("1. one:\n   ```yaml\n   a:\n     b: 1\n   ```\n   then\n", None),
-        ("- one\n  - below\n    more\n- two\n", "- one\n\n    - below\n        more\n- two\n"),
+        ("- one\n  - below\n    more\n- two\n", "- one\n\n    - below\n        more\n\n- two\n"),
         ("words\n| a | b |\n|---|---|\n| 1 | 2 |\n", "words\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"),
         ("words\n```\n- no list\n```\nwords\n", "words\n\n```\n- no list\n```\n\nwords\n"),
         ("# Title\n\nwords\n", "# Title\n\nwords\n"),
@@ -38,6 +38,20 @@ def test_what_mkdocs_reads_otherwise_is_written_for_it(written: str, wanted: str
     assert for_mkdocs(wanted) == wanted, "what mkdocs understands already is left as it is"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- one\n  - below\n- two\n  - below two\n  - more\n- three\n",
+        "1. one\n   - below\n2. two\n",
+        "- one\n  - below\n    - further below\n  - more\n- two\n",
+    ],
+)
+def test_lists_in_lists_end_where_they_end(text: str) -> None:
+    assert _shape(markdown.markdown(for_mkdocs(text), extensions=_extensions())) == _shape(
+        MarkdownIt("commonmark").render(text)
+    )
+
+
 @pytest.mark.parametrize("page", sorted((_ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
 def test_a_page_has_the_same_parts_as_github_sees(page: Path) -> None:
     text = page.read_text()
@@ -49,6 +63,10 @@ def test_a_page_has_the_same_parts_as_github_sees(page: Path) -> None:
 def _extensions() -> list[str]:
     known = yaml.safe_load((_ROOT / "mkdocs.yml").read_text())["markdown_extensions"]
     return [one for one in known if isinstance(one, str)]
+
+
+def _shape(html: str) -> list[str]:
+    return re.findall(r"</?(?:ul|ol|li)>", html)
 
 
 def _parts(html: str) -> Counter[str]:

@@ -75,7 +75,7 @@ async def _indexed(before: _Index, listed: Sequence[str]) -> _Index:
             found ^= {FoundSegment(segment_id, hash_range, name)}
     segments = dict(before.segments)
     for topic, found in changed.items():
-        segments[topic] = tuple(sorted(found, key=lambda one: (one.segment_id, one.topic)))
+        segments[topic] = sorted(found, key=lambda one: (one.segment_id, one.topic))
         if not found:
             del segments[topic]
     # The texts of before are kept, which segments have, and not their copies.
