@@ -102,9 +102,8 @@ SECTION = Section(
     "an empty broker with room for them. One replica of the operator runs as installed, but for a "
     "`load.intervalSeconds` of 60, in which brokers renew their statistics. The bare loop sends the calls that the "
     "operator was seen to send for one topic, for one topic after the other, as many at a time as the operator may "
-    "(16): the most "
-    "that any controller could do with these calls on these cores. Broker, API server, etcd, operator and the "
-    "measuring itself share the machine.",
+    "(16): the most that any controller could do with these calls on these cores. Broker, API server, etcd, operator "
+    "and the measuring itself share the machine.",
     _measure,
     Servers.OWN,
 )

@@ -36,16 +36,16 @@ def parse_json(text: str | bytes) -> Any:
         text = text.decode(json.detect_encoding(text))
     try:
         found = json.loads(text)
-        refuse_halves(text)
+        if may_hold_halves(text):
+            json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return found
 
 
-def refuse_halves(text: str) -> None:
-    """Raises ValueError for a JSON text that holds halves of characters, or is no JSON and looks so; RecursionError."""
-    if _HALF.search(text) is not None:
-        json.dumps(json.loads(text), ensure_ascii=False).encode()
+def may_hold_halves(text: str) -> bool:
+    """Whether a JSON text has to be looked at as a whole to know that it holds no halves of characters; mostly not."""
+    return _HALF.search(text) is not None
 
 
 def as_object(value: object, where: str) -> Mapping[str, Any]:

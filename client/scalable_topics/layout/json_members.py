@@ -7,7 +7,7 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from scalable_topics.layout.json_fields import refuse_halves
+from scalable_topics.layout.json_fields import may_hold_halves, parse_json
 
 Path = tuple[str, ...]
 
@@ -28,7 +28,8 @@ def each_member(text: str, depth: int) -> Iterator[tuple[Path, Any]]:
     Raises ValueError for what is no JSON object, or is nested without end; what came before has been told by then.
     """
     try:
-        refuse_halves(text)
+        if may_hold_halves(text):
+            parse_json(text)
         at = _space(text, 0)
         if not text.startswith("{", at):
             raise ValueError("it is no JSON object")

@@ -22,7 +22,7 @@ def test_the_api_server_takes_it_all_without_a_warning(api_server: KubernetesAcc
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_restricted_namespaces_take_thepods_of(api_server: KubernetesAccess, namespace: str, name: str) -> None:
+def test_restricted_namespaces_take_the_pods(api_server: KubernetesAccess, namespace: str, name: str) -> None:
     found = documents(template(*values_of(name), namespace=namespace))
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account_of(found)}}
     apply(api_server, [account], "--namespace", namespace)

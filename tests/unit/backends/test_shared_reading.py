@@ -79,6 +79,18 @@ async def test_a_failed_reading_is_shared_with_nobody() -> None:
     assert [type(result) for result in results] == [BackendUnavailable, str, str]
 
 
+async def test_what_was_read_last_is_known_for_ever_and_asks_nobody() -> None:
+    source = Source()
+    shared = SharedReading(source.read, source.monotonic)
+    assert shared.latest("k") is None
+    await shared.get("k")
+    source.now += 3600
+    source.failures = 1
+    with pytest.raises(BackendUnavailable):
+        await shared.get("k")
+    assert (shared.latest("k"), shared.latest("other"), source.readings) == ("k1", None, 2)
+
+
 async def test_a_cancelled_reading_does_not_block_the_next() -> None:
     source = Source()
     shared = SharedReading(source.read, source.monotonic)

@@ -37,7 +37,6 @@ class SegmentListing:
     def __init__(self, admin: PulsarAdmin) -> None:
         self._admin = admin
         self._indexes: SharedReading[_Index] = SharedReading(self._read)
-        self._latest: dict[str, _Index] = {}
 
     async def segments(self, topic: TopicName, *, max_age_seconds: float) -> Sequence[FoundSegment]:
         """Topics whose name parses as a segment of `topic`, by id, from a listing at most that old.
@@ -53,8 +52,7 @@ class SegmentListing:
 
     async def _read(self, namespace: str) -> _Index:
         listed = await self._admin.namespaces.topics(namespace)
-        self._latest[namespace] = await _indexed(self._latest.get(namespace, _Index()), listed)
-        return self._latest[namespace]
+        return await _indexed(self._indexes.latest(namespace) or _Index(), listed)
 
 
 async def _indexed(before: _Index, listed: Sequence[str]) -> _Index:

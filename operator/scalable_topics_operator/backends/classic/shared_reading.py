@@ -47,3 +47,8 @@ class SharedReading(Generic[T]):
                 entry.values = [await self._read(key)]
                 entry.asked_at = asked_at
             return entry.values[0]
+
+    def latest(self, key: str) -> T | None:
+        """What was read last, however long ago; None before anything was."""
+        entry = self._entries.get(key)
+        return entry.values[0] if entry is not None and entry.values else None
