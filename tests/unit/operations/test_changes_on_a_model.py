@@ -40,6 +40,25 @@ async def test_a_creation_lists_its_namespace_once() -> None:
     assert [call.verb for call in run.world.calls].count("list") == 1
 
 
+async def test_R9_a_creation_counts_on_from_the_ids_of_an_earlier_life() -> None:
+    """What is left of it may be an empty segment of a high id, without a claim and a status."""
+    run, body = await _topic(1)
+    run.world.stop_writing()
+    run.world.ask(body, SplitRequest(0))
+    await run.settle()
+    left = max(run.world.segment_topics(), key=lambda topic: topic.name)
+    for topic in run.world.segment_topics():
+        if topic is not left:
+            run.world.drop(topic.name)
+    run.world.drop(body.topic.persistent)
+    run.world.wipe(body)
+    await run.settle()
+    layout = run.world.layout
+    assert layout is not None
+    assert min(layout.segments) > 2
+    assert left.name not in [run.world.name_of(segment) for segment in layout.segments.values()]
+
+
 async def test_a_split_that_failed_moves_no_clock() -> None:
     """Hazard A2-25980d: what was not done does not keep anything from being done."""
     run, body = await _topic(1)
