@@ -9,13 +9,13 @@ from typing import Any
 
 from scalable_topics.layout.json_fields import may_hold_halves, parse_json
 
-Path = tuple[str, ...]
+Keys = tuple[str, ...]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _decode = json.JSONDecoder().raw_decode
 
 
-def each_member(text: str, depth: int) -> Iterator[tuple[Path, Any]]:
+def each_member(text: str, depth: int) -> Iterator[tuple[Keys, Any]]:
     """The values that a JSON text of objects within objects holds at a depth, one after the other, with their keys.
 
     As `parse_json` would have them, which takes some ten times the memory of the text for all of them together. What
@@ -40,7 +40,7 @@ def each_member(text: str, depth: int) -> Iterator[tuple[Path, Any]]:
         raise ValueError("it is nested too deeply") from None
 
 
-def _walk(text: str, at: int, keys: Path, depth: int) -> Generator[tuple[Path, Any], None, int]:
+def _walk(text: str, at: int, keys: Keys, depth: int) -> Generator[tuple[Keys, Any], None, int]:
     """Of the value that begins at a place; returns where it ends."""
     if len(keys) == depth or not text.startswith("{", at):
         value, at = _decode(text, at)
