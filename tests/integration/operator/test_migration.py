@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pulsar
@@ -35,6 +37,15 @@ async def _make_ordinary(world: World, view: PulsarView, partitions: int) -> lis
         return [name]
     await view.create_partitioned(name, partitions)
     return [f"{name}-partition-{number}" for number in range(partitions)]
+
+
+@asynccontextmanager
+async def _unseen(world: World) -> AsyncIterator[None]:
+    """What is done to the topic meanwhile, the operator sees whole: else it may look again in the middle of it."""
+    await world.change(TOPICS, "orders", {"paused": True})
+    await world.until_reason("orders", "Paused")
+    yield
+    await world.change(TOPICS, "orders", {"paused": False})
 
 
 async def _use(view: PulsarView, pulsar_client: PulsarClient, old: list[str]) -> None:
@@ -191,19 +202,18 @@ async def test_what_cannot_be_migrated_says_why(world: World, view: PulsarView) 
     assert f"there is no topic {name} to migrate" in condition(missing, "Ready")["message"]
     assert phase(await world.operate("orders", "Migrate")) == "Failed"
     assert not await view.exists(name), "nothing was made"
-    await view.create_topic(name)
-    await view.terminate(name)
-    await world.nudge(TOPICS, "orders")
+    async with _unseen(world):
+        await view.create_topic(name)
+        await view.terminate(name)
     await world.until_reason("orders", "Terminated")
-    await view.delete_topic(name)
-    await view.create_topic(name)
-    await view.call("POST", f"persistent/{name.removeprefix('persistent://')}/compactionThreshold", 1_000_000)
-
-    async def threshold() -> object:
-        return await view.call("GET", f"persistent/{name.removeprefix('persistent://')}/compactionThreshold")
-
-    await eventually(threshold, lambda found: found == 1_000_000, what="the compaction threshold shows")
-    await world.nudge(TOPICS, "orders")
+    path = f"persistent/{name.removeprefix('persistent://')}/compactionThreshold"
+    async with _unseen(world):
+        await view.delete_topic(name)
+        await view.create_topic(name)
+        await view.call("POST", path, 1_000_000)
+        await eventually(
+            lambda: view.call("GET", path), lambda found: found == 1_000_000, what="the compaction threshold shows"
+        )
     refused = await world.until_reason("orders", "Unsupported")
     assert "is compacted" in condition(refused, "Ready")["message"]
     other = manifests.topic(
