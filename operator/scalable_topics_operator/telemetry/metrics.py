@@ -13,7 +13,7 @@ from scalable_topics_operator.telemetry.fleet_metrics import FleetMetrics
 from scalable_topics_operator.telemetry.pipeline_metrics import PipelineMetrics
 from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
 from scalable_topics_operator.telemetry.segment_metrics import SegmentMetrics
-from scalable_topics_operator.telemetry.series import remove
+from scalable_topics_operator.telemetry.series import LabelledGauge
 from scalable_topics_operator.telemetry.sharing_metrics import SharingMetrics
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -81,23 +81,23 @@ class Metrics:
             for result in Result:
                 # From the beginning, so that the first is seen to be one more than none.
                 self.operations.labels(kind.value, result.value)
-        self.active_segments = Gauge(
+        self._active_segments = LabelledGauge(
             "pulsar_scalable_topic_active_segments",
             "Active segments of a topic.",
             ["topic"],
             registry=self.registry,
         )
-        self.sealed_segments = Gauge(
+        self._sealed_segments = LabelledGauge(
             "scalable_topics_sealed_segments",
             "Sealed segments of a topic.",
             ["topic"],
             registry=self.registry,
         )
-        self.layout_epoch = Gauge(
+        self._layout_epoch = LabelledGauge(
             "scalable_topics_layout_epoch", "Epoch of a topic's layout.", ["topic"], registry=self.registry
         )
         self._per_segment = per_topic and per_segment
-        self._segment_buckets = Gauge(
+        self._segment_buckets = LabelledGauge(
             "scalable_topics_segment_entry_buckets",
             "Entry buckets of a segment.",
             ["topic", "segment"],
@@ -201,21 +201,21 @@ class Metrics:
     def show_layout(self, topic: str, layout: SegmentLayout) -> None:
         """Show a topic's layout."""
         if self.per_topic:
-            self.active_segments.labels(topic).set(len(layout.active))
-            self.sealed_segments.labels(topic).set(len(layout.sealed))
-            self.layout_epoch.labels(topic).set(layout.epoch)
+            self._active_segments.set(len(layout.active), topic)
+            self._sealed_segments.set(len(layout.sealed), topic)
+            self._layout_epoch.set(layout.epoch, topic)
         if self._per_segment:
             for segment in layout.segments.values():
-                self._segment_buckets.labels(topic, segment.segment_id).set(segment.buckets)
+                self._segment_buckets.set(segment.buckets, topic, str(segment.segment_id))
             self._forget_segments(topic, self._segments.get(topic, frozenset()) - layout.segments.keys())
             self._segments[topic] = frozenset(layout.segments)
 
     def forget_layout(self, topic: str) -> None:
         """Take a topic's series away."""
         self._forget_segments(topic, self._segments.pop(topic, frozenset()))
-        for gauge in (self.active_segments, self.sealed_segments, self.layout_epoch):
-            remove(gauge, topic)
+        for gauge in (self._active_segments, self._sealed_segments, self._layout_epoch):
+            gauge.remove(topic)
 
     def _forget_segments(self, topic: str, segment_ids: Iterable[int]) -> None:
         for segment_id in segment_ids:
-            remove(self._segment_buckets, topic, str(segment_id))
+            self._segment_buckets.remove(topic, str(segment_id))

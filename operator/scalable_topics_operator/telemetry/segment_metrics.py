@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry
 
-from scalable_topics_operator.telemetry.series import remove
+from scalable_topics_operator.telemetry.series import LabelledCounter, LabelledGauge
 
 # Topics of several Pulsar clusters may have one name.
 _LABELS = ("topic", "connection")
@@ -20,25 +20,25 @@ class SegmentMetrics:
 
     def __init__(self, registry: CollectorRegistry, *, per_topic: bool = True) -> None:
         self._per_topic = per_topic
-        self._undrained = Gauge(
+        self._undrained = LabelledGauge(
             "scalable_topics_undrained_segments",
             "Sealed segments of a topic that a subscription has not read to their end, or that are open again.",
             _LABELS,
             registry=registry,
         )
-        self._undrained_since = Gauge(
+        self._undrained_since = LabelledGauge(
             "scalable_topics_undrained_segment_sealed_timestamp_seconds",
             "When the oldest undrained segment of a topic was sealed, seconds since 1970; none while there is none.",
             _LABELS,
             registry=registry,
         )
-        self._terminated = Gauge(
+        self._terminated = LabelledGauge(
             "scalable_topics_terminated_active_segments",
             "Segments of a topic that are active by its layout and terminated on their broker, at the last look.",
             _LABELS,
             registry=registry,
         )
-        self._replaced = Counter(
+        self._replaced = LabelledCounter(
             "scalable_topics_segments_replaced",
             "Active segments of a topic that others had terminated or deleted, each replaced by a successor.",
             _LABELS,
@@ -55,11 +55,11 @@ class SegmentMetrics:
         """
         if not self._per_topic:
             return
-        self._undrained.labels(topic, connection).set(len(sealed_at_ms))
+        self._undrained.set(len(sealed_at_ms), topic, connection)
         if known := [at_ms for at_ms in sealed_at_ms if at_ms]:
-            self._undrained_since.labels(topic, connection).set(min(known) / 1000)
+            self._undrained_since.set(min(known) / 1000, topic, connection)
         else:
-            remove(self._undrained_since, topic, connection)
+            self._undrained_since.remove(topic, connection)
 
     def show_terminated(self, topic: str, connection: str, segments: int, *, replaced: int) -> None:
         """Show what a comparison of record and brokers has found.
@@ -71,15 +71,15 @@ class SegmentMetrics:
             replaced: how many successors it has made.
         """
         if self._per_topic:
-            self._terminated.labels(topic, connection).set(segments)
-            self._replaced.labels(topic, connection).inc(replaced)
+            self._terminated.set(segments, topic, connection)
+            self._replaced.add(replaced, topic, connection)
 
     def hide_looks(self, topic: str, connection: str) -> None:
         """Take away what the last looks have found: there are none for now. What was replaced stays counted."""
         for metric in (self._undrained, self._undrained_since, self._terminated):
-            remove(metric, topic, connection)
+            metric.remove(topic, connection)
 
     def forget(self, topic: str, connection: str) -> None:
         """Take a topic's series away."""
         for metric in (self._undrained, self._undrained_since, self._terminated, self._replaced):
-            remove(metric, topic, connection)
+            metric.remove(topic, connection)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry
 
 from scalable_topics_operator.assignment.overview import SegmentReading
-from scalable_topics_operator.telemetry.series import remove
+from scalable_topics_operator.telemetry.series import LabelledCounter, LabelledGauge
 
 _Subscription = tuple[str, str]
 
@@ -25,44 +25,44 @@ class SharingMetrics:
         self._per_topic = per_topic
         self._per_segment = per_topic and per_segment
         labels = ["topic", "subscription"]
-        self._withheld = Gauge(
+        self._withheld = LabelledGauge(
             "scalable_topics_buckets_withheld",
             "Entry buckets of an ordered subscription that nobody may read until their former readers let go.",
             labels,
             registry=registry,
         )
-        self._reassignments = Counter(
+        self._reassignments = LabelledCounter(
             "scalable_topics_bucket_reassignments",
             "Entry buckets that went from one consumer of an ordered subscription to another.",
             labels,
             registry=registry,
         )
-        self._draining = Gauge(
+        self._draining = LabelledGauge(
             "scalable_topics_draining_segments",
             "Sealed segments of which several consumers share what is left.",
             labels,
             registry=registry,
         )
         of_segment = [*labels, "segment"]
-        self._segment_sharing = Gauge(
+        self._segment_sharing = LabelledGauge(
             "scalable_topics_segment_sharing_consumers",
             "Consumers that share a segment; 0 where one reads all of it.",
             of_segment,
             registry=registry,
         )
-        self._segment_withheld = Gauge(
+        self._segment_withheld = LabelledGauge(
             "scalable_topics_segment_buckets_withheld",
             "Entry buckets of a segment that nobody may read until their former readers let go.",
             of_segment,
             registry=registry,
         )
-        self._segment_draining = Gauge(
+        self._segment_draining = LabelledGauge(
             "scalable_topics_segment_draining",
             "Whether several consumers share what is left of a sealed segment.",
             of_segment,
             registry=registry,
         )
-        self._segment_reassignments = Counter(
+        self._segment_reassignments = LabelledCounter(
             "scalable_topics_segment_bucket_reassignments",
             "Entry buckets of a segment that went from one consumer to another.",
             of_segment,
@@ -84,25 +84,25 @@ class SharingMetrics:
         labels = topic, subscription
         before = self._readers.get(labels, {})
         moved = {one: _moved(before.get(one, {}), found.readers) for one, found in reading.items()}
-        self._withheld.labels(*labels).set(sum(found.withheld for found in reading.values()))
-        self._draining.labels(*labels).set(sum(found.drains for found in reading.values()))
-        self._reassignments.labels(*labels).inc(sum(moved.values()))
+        self._withheld.set(sum(found.withheld for found in reading.values()), *labels)
+        self._draining.set(sum(found.drains for found in reading.values()), *labels)
+        self._reassignments.add(sum(moved.values()), *labels)
         # A bucket that is withheld was read by somebody before, whom the next reader is compared with.
         self._readers[labels] = {one: {**before.get(one, {}), **found.readers} for one, found in reading.items()}
         if not self._per_segment:
             return
         for one, found in reading.items():
-            self._segment_sharing.labels(*labels, one).set(found.sharing)
-            self._segment_withheld.labels(*labels, one).set(found.withheld)
-            self._segment_draining.labels(*labels, one).set(found.drains)
-            self._segment_reassignments.labels(*labels, one).inc(moved[one])
+            self._segment_sharing.set(found.sharing, *labels, str(one))
+            self._segment_withheld.set(found.withheld, *labels, str(one))
+            self._segment_draining.set(found.drains, *labels, str(one))
+            self._segment_reassignments.add(moved[one], *labels, str(one))
         for gone in before.keys() - reading.keys():
             self._forget_segment(*labels, str(gone))
 
     def forget(self, topic: str, subscription: str) -> None:
         """Take a subscription's series away."""
         for metric in (self._withheld, self._draining, self._reassignments):
-            remove(metric, topic, subscription)
+            metric.remove(topic, subscription)
         for segment_id in self._readers.pop((topic, subscription), ()):
             self._forget_segment(topic, subscription, str(segment_id))
 
@@ -113,7 +113,7 @@ class SharingMetrics:
             self._segment_draining,
             self._segment_reassignments,
         ):
-            remove(metric, *labels)
+            metric.remove(*labels)
 
 
 def _moved(before: Mapping[int, str], after: Mapping[int, str]) -> int:
