@@ -28,7 +28,7 @@ def main() -> int:
         "--rounds", type=int, help=f"whose median counts (default: {_ROUNDS}; {_SMALL_ROUNDS} in small)"
     )
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that it works, into build/bench")
-    parser.add_argument("--profile-to", type=Path, help="profile the operator into this folder, and keep no report")
+    parser.add_argument("--profile-to", type=Path, help="profile into this folder, and keep no report")
     arguments = parser.parse_args()
     if arguments.profile_to is not None and (others := [one.key for one in arguments.only if not one.is_profiled]):
         parser.error(f"nothing is profiled in {', '.join(others)}, of which no report would be kept either: see --only")

@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="in tiny sizes")
     parser.add_argument("--load-before", type=float, required=True, help="load average before the servers started")
     parser.add_argument("--folder", type=Path, help="of the report; without one there is none")
-    parser.add_argument("--profile-to", type=Path, help="folder for a profile of the operator")
+    parser.add_argument("--profile-to", type=Path, help="folder for a profile")
     arguments = parser.parse_args()
     section = BY_KEY[arguments.key]
     run = Run(arguments.rounds, arguments.small, arguments.profile_to)

@@ -9,6 +9,7 @@ import uuid
 import pulsar
 
 from bench.measurement import Better, Group, Measured, Measurement, Of, Target
+from bench.profiles import profiled
 from bench.section import Run, Section, Servers
 from dev.access import PulsarAccess
 from scalable_topics.layout import TopicName
@@ -41,6 +42,9 @@ async def _measure(run: Run) -> Measured:
         for _ in range(run.rounds + 1):
             plain.append(await asyncio.to_thread(_plain_round, access, partitioned, count))
             library.append((await library_round(access, topic, count))[0])
+        if run.profile_to is not None:
+            with profiled(run.profile_to / "producing.prof"):
+                await library_round(access, topic, count)
     rows = (
         Measurement(_PLAIN, "messages/s", tuple(plain[1:]), Better.HIGHER),
         Measurement(_LIBRARY, "messages/s", tuple(library[1:]), Better.HIGHER, _TARGET),
@@ -58,8 +62,10 @@ SECTION = Section(
     Servers.CLASSIC,
     {
         _LIBRARY: "Each message is sent by pulsar-client in the end, and costs some Python besides: its key's segment, "
-        "its place in the order, and what is known of it until it is stored.",
+        "its place in the order, and what is known of it until it is stored: "
+        "[profile](evidence/profiles/producing.txt).",
     },
+    is_profiled=True,
 )
 
 

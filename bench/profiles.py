@@ -1,12 +1,15 @@
-"""An operator under Python's profiler, unknown to the product, and what of its profile is kept.
+"""An operator, or this process, under Python's profiler, unknown to the product, and what of its profile is kept.
 
-The profiler is that of the standard library (`python -m cProfile -m scalable_topics_operator`). It sees the thread of
-the event loop, not the one that renews Leases, and makes the operator about twice as slow: a run with a profile tells
-where time goes, and its speeds are not kept.
+The profiler is that of the standard library (for an operator `python -m cProfile -m scalable_topics_operator`). It sees
+the thread of the event loop, not those that renew Leases or belong to pulsar-client, and makes what it watches about
+twice as slow: a run with a profile tells where time goes, and its speeds are not kept.
 """
 
+import cProfile
 import pstats
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
@@ -25,9 +28,23 @@ def under_profiler(profile: Path | None) -> tuple[str, ...]:
     return "-m", "cProfile", "-o", str(profile)
 
 
+@contextmanager
+def profiled(profile: Path) -> Iterator[None]:
+    """Leave a profile of what this thread does meanwhile, and its text."""
+    profile.parent.mkdir(parents=True, exist_ok=True)
+    with cProfile.Profile() as watching:
+        yield
+    watching.dump_stats(profile)
+    keep_text(profile)
+
+
 def keep_text(profile: Path) -> None:
-    """Write the functions that took most beside a profile, such as `topics.txt` beside `topics.prof`."""
-    profile.with_suffix(".txt").write_text(rendered(profile), encoding="utf-8")
+    """Write the functions that took most beside a profile, such as `topics.txt` beside `topics.prof`.
+
+    Its stem is the key of the section.
+    """
+    command = f"make bench ONLY={profile.stem} PROFILE_TO=docs/evidence/profiles\n\n"
+    profile.with_suffix(".txt").write_text(command + rendered(profile), encoding="utf-8")
 
 
 def rendered(profile: Path) -> str:

@@ -26,7 +26,7 @@ class Run:
     Args:
         rounds: how often, at least 1; what warms up is not among them.
         is_small: whether it is only to be seen that it works: sizes are tiny, and the numbers mean nothing.
-        profile_to: folder for a profile of the operator's processes; None for no profile.
+        profile_to: folder for a profile of the operator's process, or of the library's; None for no profile.
     """
 
     rounds: int = 5
@@ -50,7 +50,7 @@ class Section:
         servers: which these are.
         reasons: why a measurement is ahead or behind, by its name or the title of its group, and why a target is
             missed, by the text of the target.
-        is_profiled: whether it runs the operator under a profiler where it is asked to.
+        is_profiled: whether it runs the operator or the library under a profiler where it is asked to.
     """
 
     key: str
