@@ -13,7 +13,8 @@ from scalable_topics_operator.operator_process import OperatorProcess
 from scalable_topics_operator.settings import OperatorSettings
 
 _FAST = OperatorSettings(
-    lease=LeaseTimes(3.0),
+    # Nobody takes over from it.
+    lease=LeaseTimes(15.0),
     bind_port=0,
     gateway_port=0,
     times=ReconcileTimes(drift_seconds=3.0, drift_per_second=1000.0, prune_seconds=1.0),

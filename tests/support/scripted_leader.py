@@ -185,15 +185,15 @@ class ScriptedLeader:
             await self._create(Segment(child.segment_id, child.hash_range))
         return Change(planned, uuid.uuid4().hex)
 
-    async def until_unused(self, ids: Iterable[int], *, within_seconds: float = 2.0) -> bool:
+    async def until_unused(self, ids: Iterable[int], *, within_seconds: float = 8.0) -> bool:
         """Wait until nobody publishes on these segments; false if somebody still does."""
         deadline = time.monotonic() + within_seconds
         names = [self.segment_topic(segment_id) for segment_id in ids]
-        while time.monotonic() < deadline:
-            if not any([await self.publishers(name) for name in names]):
-                return True
+        while any([await self.publishers(name) for name in names]):
+            if time.monotonic() >= deadline:
+                return False
             await asyncio.sleep(0.01)
-        return False
+        return True
 
     async def publishers(self, topic: str) -> list[str]:
         """Names of the producers attached to a topic."""

@@ -37,7 +37,7 @@ class ScriptedMigration(ScriptedLeader):
         """From beginning to end."""
         change = await self.prepare_migration()
         await self.publish(change)
-        await self.until_unused(change.planned.parent_ids)
+        await self.until_unused(change.planned.parent_ids, within_seconds=2.0)
         await self.finish(change)
 
     async def prepare_migration(self) -> Change:

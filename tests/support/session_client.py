@@ -96,14 +96,14 @@ async def open_session(
     url = f"{gateway}{topic_path}/subscriptions/{subscription}/session"
     async with (
         aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as session,
-        await _connect(session, url) as socket,
+        await connect(session, url) as socket,
     ):
         client = SessionClient(socket, name, incarnation or uuid.uuid4().hex)
         await client.say("register", consumer=name, incarnation=client.incarnation, **register)
         yield client
 
 
-async def _connect(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientWebSocketResponse:
+async def connect(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientWebSocketResponse:
     """Asks again as long as nobody leads the topic, as the contract tells consumers to."""
 
     async def connected() -> aiohttp.ClientWebSocketResponse | None:

@@ -135,13 +135,13 @@ class Clients:
             await asyncio.to_thread(producer.send, payload.encode(), partition_key=payload)
         await asyncio.to_thread(producer.close)
 
-    async def receive_all(self, topic: str, subscription: str) -> list[str]:
-        """Every message the subscription's cursor still has, acknowledged."""
+    async def receive_all(self, topic: str, subscription: str, count: int) -> list[str]:
+        """Every message the subscription's cursor still has, acknowledged: so many, and none in the second after."""
         consumer = await self.consumer(topic, subscription)
         found: list[str] = []
         while True:
             try:
-                message = await asyncio.to_thread(consumer.receive, 1000)
+                message = await asyncio.to_thread(consumer.receive, 20_000 if len(found) < count else 1000)
             except pulsar.Timeout:
                 break
             found.append(message.data().decode())

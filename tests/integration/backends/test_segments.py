@@ -356,7 +356,7 @@ async def test_hard_names_live_and_die_like_others(
     assert [found.topic for found in await backend.list_segments(topic)] == [name]
     assert set(await plain.get(f"persistent/{topic.pulsar_namespace}")) >= {topic.persistent, name}
     await clients.send(name, "one")
-    assert await clients.receive_all(name, "a/b c") == ["one"]
+    assert await clients.receive_all(name, "a/b c", 1) == ["one"]
     assert (await backend.look(name)).cursors["billing"].backlog == 1
     assert await backend.inheritance(topic, [name]) == FULL_SETUP.inheritance
     typed = classic_segment_name(topic, HashRange.full(), 7)

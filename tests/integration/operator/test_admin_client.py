@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,13 @@ class Shop:
 async def shop(
     kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path: Path
 ) -> AsyncIterator[Shop]:
-    flags = (*FAST_FLAGS, "--settle-window-seconds=600", "--auto-scale-enabled=true", "--auto-scale-interval-seconds=5")
+    flags = (
+        *FAST_FLAGS,
+        "--lease-seconds=10",
+        "--settle-window-seconds=600",
+        "--auto-scale-enabled=true",
+        "--auto-scale-interval-seconds=5",
+    )
     load = {"intervalSeconds": 2}
     async with replicas(2, kube, view, pulsar, kube_environment.kubeconfig, tmp_path, flags, load=load) as two:
         world = two.world
@@ -98,12 +105,14 @@ async def test_a_topic_from_its_creation_to_its_deletion(shop: Shop) -> None:
         assert split.operation is not None
         name = split.operation
 
-        async def ended() -> str:
-            return (await other.get_operation(topic, name)).phase
+        async def known(by: AdminClient) -> set[int]:
+            return {one.segment_id for one in (await by.get_topic(topic)).layout.active}
 
-        await eventually(ended, lambda phase: phase == "Succeeded", what="the other replica knows that it has ended")
+        assert (await client.get_operation(topic, name)).phase == "Succeeded"
+        await eventually(partial(known, other), lambda ids: ids == {1, 2, 3}, what="the other replica knows the split")
         merged = await other.wait(await other.merge_segments(topic, 2, 3))
         assert merged.done
+        await eventually(partial(known, client), lambda ids: ids == {1, 4}, what="this one knows the merge")
         assert (await client.wait(await client.rebucket_segment(topic, 4, 8))).done
         layout = (await client.get_topic(topic)).layout
         assert {one.segment_id for one in layout.active} == {1, 5}
@@ -147,7 +156,9 @@ async def test_subscriptions_are_made_moved_and_deleted(shop: Shop) -> None:
         assert (await other.wait(await other.seek(topic, "audit", 0))).done
         for name in ("audit", "billing"):
             assert (await other.wait(await other.delete_subscription(topic, name))).done
-        assert await client.get_subscriptions(topic) == ()
+        await eventually(
+            lambda: client.get_subscriptions(topic), lambda found: found == (), what="this replica knows it, too"
+        )
 
 
 async def test_policies_and_what_leaders_tell(shop: Shop) -> None:

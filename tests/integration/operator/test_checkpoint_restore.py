@@ -61,7 +61,7 @@ async def shop(
     kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path: Path
 ) -> AsyncIterator[Shop]:
     # Sealed segments are to be seen.
-    flags = (*FAST_FLAGS, "--settle-window-seconds=600")
+    flags = (*FAST_FLAGS, "--lease-seconds=10", "--settle-window-seconds=600")
     async with replicas(2, kube, view, pulsar, kube_environment.kubeconfig, tmp_path, flags) as two:
         world = two.world
         topic = world.topic_name("orders")

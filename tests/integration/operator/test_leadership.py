@@ -28,12 +28,24 @@ from tests.support.running_operator import FAST_FLAGS, RunningOperator
 from tests.support.world import phase
 from tests.support.world_making import create_namespace, make_world, random_name
 
+_PATIENT_SECONDS = 15.0
+
 
 @pytest.fixture
 async def three(
     kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path: Path
 ) -> AsyncIterator[Replicas]:
     async with replicas(3, kube, view, pulsar, kube_environment.kubeconfig, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+async def patient(
+    kube: KubeClient, view: PulsarView, pulsar: PulsarAccess, kube_environment: KubernetesAccess, tmp_path: Path
+) -> AsyncIterator[Replicas]:
+    """With Leases that a busy machine's own pauses do not come near."""
+    flags = (*FAST_FLAGS, f"--lease-seconds={_PATIENT_SECONDS}")
+    async with replicas(3, kube, view, pulsar, kube_environment.kubeconfig, tmp_path, flags) as found:
         yield found
 
 
@@ -52,15 +64,15 @@ async def test_R5_three_replicas_share_the_shards_and_take_over_from_the_dead(th
     await three.until_shared()
 
 
-async def test_a_clean_shutdown_is_soon_over_and_others_take_over_at_once(three: Replicas) -> None:
-    await three.until_shared()
-    seconds = await asyncio.to_thread(three.operators[0].stop)
+async def test_a_clean_shutdown_is_soon_over_and_others_take_over_at_once(patient: Replicas) -> None:
+    await patient.until_shared()
+    seconds = await asyncio.to_thread(patient.operators[0].stop)
     # One for leaving, whatever the API server does; the rest is the process's own end, longer on a busy machine.
-    assert seconds < 4.0
+    assert seconds < 10.0
     left = time.monotonic()
-    await three.until_shared()
+    await patient.until_shared()
     # Renewals come every fifth of a lease; nobody had to wait for one to run out.
-    assert time.monotonic() - left < LEASE_SECONDS
+    assert time.monotonic() - left < _PATIENT_SECONDS
 
 
 async def test_R6_work_goes_on_when_leaders_die_or_are_stopped_in_the_middle(three: Replicas) -> None:

@@ -172,7 +172,7 @@ async def test_a_status_from_a_backup_is_not_acted_on(
     proxied: MakeProxied, pulsar_client: PulsarClient, away: bool
 ) -> None:
     """R11 and R9: an older record would give out ids again and call sealed segments active."""
-    bench = await proxied(flags=("--drift-seconds=3600",))
+    bench = await proxied(flags=("--drift-seconds=3600", "--lease-seconds=10"))
     await bench.start()
     world = bench.world
     await world.apply(manifests.topic("backup", f"{world.pulsar_namespace}/backup", initial=2, subscriptions=["a"]))
@@ -225,7 +225,7 @@ async def test_a_finished_operation_goes_when_its_time_is_over(world: World, end
     await world.apply(manifests.topic(name, str(world.topic_name(name))))
     await world.until_ready(name)
     operation = manifests.operation(f"{name}-ttl", name, "Split", segment=0 if ends == "Succeeded" else 9)
-    operation["spec"]["ttlSecondsAfterFinished"] = 2
+    operation["spec"]["ttlSecondsAfterFinished"] = 8
     await world.apply(operation)
     assert phase(await world.until_ended(f"{name}-ttl")) == ends
     kept = await world.operate(name, "Split", segment=9)

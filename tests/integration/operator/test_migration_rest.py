@@ -124,6 +124,7 @@ async def test_what_only_the_operator_refuses_leaves_no_object_behind(rest: Rest
     world, url = rest.world, rest.url("rivals")
     name = world.topic_name("rivals")
     await world.pulsar.create_topic(name.persistent)
+    await world.pulsar.create_subscription(name.persistent, "keeps it from being idle")
     await world.apply(manifests.connection("same", world.admin_url))
     older = await world.apply(manifests.topic("older", str(name), connection_name="same", paused=True))
     await world.until_reason("older", "Paused")

@@ -14,6 +14,7 @@ import pytest
 from scalable_topics_operator.cluster.resources import TOPICS
 from tests.support.rest_bench import RestBench
 from tests.support.running_operator import RunningOperator
+from tests.support.session_client import connect
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -27,7 +28,7 @@ async def _watching(
     url = f"{operator.gateway_url}{rest.url(topic)}/watch?domain=persistent"
     async with (
         aiohttp.ClientSession(headers={"Authorization": f"Bearer {rest.admin}"}) as session,
-        session.ws_connect(url) as socket,
+        await connect(session, url) as socket,
     ):
         yield socket
 

@@ -71,6 +71,7 @@ async def test_a_partitioned_topic_in_use_becomes_scalable_and_nothing_is_lost(
 async def test_a_dry_run_reports_and_an_operation_migrates(native: NativeWorld) -> None:
     path = f"persistent://{native.world.pulsar_namespace}/plain"
     await native.world.pulsar.create_topic(path)
+    await native.world.pulsar.create_subscription(path, "keeps it from being idle")
     await native.world.apply(native.topic("plain"))
     await native.world.until_reason("plain", "NameTaken")
     await native.world.apply(manifests.operation("look", "plain", "Migrate", dry_run=True, force=False))

@@ -14,7 +14,8 @@ from tests.support.running_operator import RunningOperator
 from tests.support.waiting import eventually
 from tests.support.world import World, phase
 
-_PROMPT_SECONDS = 4.0
+# It takes some 1.5 s, what it would wait for 60 s.
+_PROMPT_SECONDS = 15.0
 
 
 async def _page(operator: RunningOperator, path: str) -> tuple[int, str]:

@@ -161,7 +161,7 @@ async def test_a_change_is_seen_while_it_happens(installed: Installation) -> Non
             assert change["type"] == "MODIFIED"
         one.send_signal(signal.SIGINT)
         assert await one.wait() == 0
-    ended = await stopics("watch", *where, "--for", "0.5")
+    ended = await stopics("watch", *where, "--for", "5")
     assert ended.done().lines[1].startswith("orders ")
 
 

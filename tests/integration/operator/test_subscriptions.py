@@ -11,6 +11,9 @@ from tests.support.pulsar_client import PulsarClient, close
 from tests.support.waiting import eventually
 from tests.support.world import World, condition, phase
 
+# What is sealed stays until it has been looked at.
+_KEPT = {"perSegment": {"retentionTimeMinutes": 60}}
+
 
 async def _cursors(world: World, name: str) -> dict[int, list[str]]:
     segments = await world.segment_names(name, name)
@@ -21,8 +24,7 @@ async def test_a_subscription_added_to_a_live_topic_reads_all_or_only_what_is_ne
     world: World, pulsar_client: PulsarClient
 ) -> None:
     """R18: at Earliest it gets cursors on sealed segments too, at Latest on active ones only."""
-    retention = {"perSegment": {"retentionTimeMinutes": 60}}
-    await world.apply(manifests.topic("grows", f"{world.pulsar_namespace}/grows", policies=retention))
+    await world.apply(manifests.topic("grows", f"{world.pulsar_namespace}/grows", policies=_KEPT))
     await world.until_ready("grows")
     segments = await world.segment_names("grows", "grows")
     await pulsar_client.send(segments[0], "before")
@@ -48,6 +50,7 @@ async def test_a_removed_subscription_keeps_or_loses_its_cursors_as_its_entry_sa
             f"{world.pulsar_namespace}/shrinks",
             initial=2,
             subscriptions=["stays", {"name": "kept"}, {"name": "gone", "deletionPolicy": "Delete"}],
+            policies=_KEPT,
         )
     )
     await world.until_ready("shrinks")
@@ -70,7 +73,7 @@ async def test_a_removed_subscription_keeps_or_loses_its_cursors_as_its_entry_sa
 async def test_a_subscription_is_not_deleted_under_its_consumers(world: World, pulsar_client: PulsarClient) -> None:
     """R16: it stays `Deleting` meanwhile and keeps nothing else from being done."""
     name = "attended"
-    await world.apply(manifests.topic(name, str(world.topic_name(name)), subscriptions=["other"]))
+    await world.apply(manifests.topic(name, str(world.topic_name(name)), subscriptions=["other"], policies=_KEPT))
     await world.until_ready(name)
     await world.change(
         TOPICS, name, {"subscriptions": [{"name": "other"}, {"name": "used", "deletionPolicy": "Delete"}]}
@@ -158,7 +161,9 @@ async def test_a_subscription_made_during_a_split_is_carried_over(world: World) 
         await world.apply(manifests.connection("slow", proxy.url))
         name = "latecomer"
         await world.apply(
-            manifests.topic(name, str(world.topic_name(name)), connection_name="slow", subscriptions=["early"])
+            manifests.topic(
+                name, str(world.topic_name(name)), connection_name="slow", subscriptions=["early"], policies=_KEPT
+            )
         )
         await world.until_ready(name)
         parent = (await world.segment_names(name, name))[0]

@@ -17,12 +17,20 @@ from tests.support.scripted_leader import ScriptedLeader
 from tests.support.scripted_migration import ScriptedMigration
 from tests.support.tcp_proxy import TcpProxy
 
+_KEEPS_IDLE_TOPICS = {
+    "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
+    "maxInactiveDurationSeconds": 3600,
+    "deleteWhileInactive": False,
+}
+
 
 @pytest.fixture
 async def namespace(view: PulsarView) -> str:
     """A Pulsar namespace of this test alone."""
     name = f"tests/s{uuid.uuid4().hex[:12]}"
     await view.create_namespace(name)
+    # Brokers of tests delete what nobody uses after 10 s, which reading all of it again may take.
+    await view.call("POST", f"namespaces/{name}/inactiveTopicPolicies", _KEEPS_IDLE_TOPICS)
     return name
 
 

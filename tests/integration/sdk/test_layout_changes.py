@@ -101,7 +101,7 @@ async def test_R7_R13_a_leader_that_dies_after_announcing_costs_no_more_than_the
     async with KeyedTraffic(producer) as traffic:
         await traffic.until(100)
         change = await leader.prepare(leader.layout.plan_split(0))
-        await leader.publish(change, hold_ms=700)
+        await leader.publish(change, hold_ms=3000)
         assert await leader.until_unused([0])
         await traffic.until_stored(100)
         # Its successor announces again and finishes.

@@ -217,7 +217,7 @@ async def test_R25_a_migration_called_off_and_tried_again(
         await traffic.until_stored(100)
         change = await leader.prepare_migration()
         await leader.publish(change)
-        await leader.until_unused(change.planned.parent_ids)
+        await leader.until_unused(change.planned.parent_ids, within_seconds=2.0)
         await leader.call_off(change)
         await traffic.until_stored(100)
         await leader.migrate()

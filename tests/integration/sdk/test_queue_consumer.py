@@ -273,19 +273,26 @@ async def test_several_consumers_share(lead: MakeLeader, client: Client) -> None
     leader = await lead(segments=2, subscriptions=["s"])
     consumers = [await client.queue_consumer(str(leader.topic), "s", receiver_queue_size=20) for _ in range(2)]
     await send_numbers(client, leader, range(400), batching=False)
-    counts = await asyncio.gather(*(receive_until_quiet(consumer) for consumer in consumers))
-    assert counts[0] + counts[1] == Counter(range(400))
-    assert all(counts)
+    received: list[Counter[int]] = [Counter(), Counter()]
+    tasks = [
+        asyncio.create_task(receive_for_ever(consumer, numbers))
+        for consumer, numbers in zip(consumers, received, strict=True)
+    ]
+    await eventually(
+        lambda: asyncio.sleep(0, sum(map(Counter.total, received))), lambda count: count >= 400, what="all have come"
+    )
+    done, _ = await asyncio.wait(tasks, timeout=2.0)
+    assert not done
+    for task in tasks:
+        task.cancel()
+    assert received[0] + received[1] == Counter(range(400)), "nothing more came"
+    assert all(received)
 
 
-async def receive_until_quiet(consumer: QueueConsumer) -> Counter[int]:
-    """Receive and acknowledge until nothing has come for a second."""
-    numbers: Counter[int] = Counter()
+async def receive_for_ever(consumer: QueueConsumer, numbers: Counter[int]) -> None:
+    """Receive, count and acknowledge until cancelled."""
     while True:
-        try:
-            messages = await consumer.receive_many(50, 2.0)
-        except TimeoutError:
-            return numbers
+        messages = await consumer.receive_many(50)
         numbers.update(int(message.data) for message in messages)
         await consumer.acknowledge_many(messages)
 
