@@ -131,7 +131,9 @@ def holds(status: Mapping[str, Any], kind: str) -> bool:
 
 def clean(message: str) -> str:
     """A message short enough and free of control characters (R3)."""
-    printable = "".join(char if char.isprintable() else " " for char in message)
+    printable = message
+    if not message.isprintable():
+        printable = "".join(char if char.isprintable() else " " for char in message)
     return printable if len(printable) <= MESSAGE_LIMIT else printable[: MESSAGE_LIMIT - 1] + "…"
 
 
