@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pulsar
 import pytest
@@ -42,11 +43,16 @@ async def _make_ordinary(world: World, view: PulsarView, partitions: int) -> lis
     return [f"{name}-partition-{number}" for number in range(partitions)]
 
 
+def _is_paused(body: dict[str, Any]) -> bool:
+    # Of a topic that is not made yet, Ready says so.
+    return condition(body, "Paused").get("status") == "True" or condition(body, "Ready").get("reason") == "Paused"
+
+
 @asynccontextmanager
 async def _unseen(world: World) -> AsyncIterator[None]:
     """What is done to the topic meanwhile, the operator sees whole: else it may look again in the middle of it."""
     await world.change(TOPICS, "orders", {"paused": True})
-    await world.until_reason("orders", "Paused")
+    await world.until(TOPICS, "orders", _is_paused, what="is paused")
     yield
     await world.change(TOPICS, "orders", {"paused": False})
 
