@@ -33,10 +33,12 @@ from scalable_topics.sdk.send_plan import SendPlan
 
 _LOOK_EVERY = 32
 """Submits between two looks at the clock."""
-_BURST_SECONDS = 0.008
+_BURST_SECONDS = 0.004
 _LEAST_MESSAGES_OF_A_BURST = 100
 """An application that submits less in that time does other things in between, in which outcomes can come in."""
-_PAUSE_SECONDS = 0.02
+_PAUSE_SECONDS = 0.003
+"""Less than batches wait for company by default: a longer pause has them sent with a fifth of what they could hold,
+which costs more than it saves."""
 _MOST_MESSAGES_TO_PAUSE_FOR = 1000
 
 
@@ -172,7 +174,7 @@ class Producer:
 
     async def submit(self, value: Any, **fields: Unpack[MessageFields]) -> OutgoingMessage:
         """Send a message without waiting for its outcome; waits only while the producer's bounds are reached, and in a
-        tight loop every 8 ms for up to 20 ms, so that the outcomes of those before can come in.
+        tight loop every 4 ms for up to 3 ms, so that the outcomes of those before can come in.
 
         Arguments are those of `send`. Awaiting the answer answers or raises what `send` does.
         """
