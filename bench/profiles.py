@@ -15,7 +15,9 @@ from pathlib import Path
 
 _SHOWN = 30
 # What comes before the name of a package or a module of the standard library, which differs between machines.
-_BEFORE_PACKAGE = re.compile(r"/\S*?/(?=(?:bench|scalable_topics(?:_operator)?|site-packages|lib-dynload|python3\.\d+)/)")
+_BEFORE_PACKAGE = re.compile(
+    r"/\S*?/(?=(?:bench|scalable_topics(?:_operator)?|site-packages|lib-dynload|python3\.\d+)/)"
+)
 _READ_FROM = re.compile(r"(?m)^\w{3} \w{3} .*\.prof\n")
 _SITE_PACKAGES = re.compile(r"(?:python3\.\d+/)?site-packages/")
 
