@@ -16,7 +16,7 @@ from pathlib import Path
 _SHOWN = 30
 # What comes before the name of a package or a module of the standard library, which differs between machines.
 _BEFORE_PACKAGE = re.compile(
-    r"/\S*?/(?=(?:bench|scalable_topics(?:_operator)?|site-packages|lib-dynload|python3\.\d+)/)"
+    r"/\S*?/(?=(?:bench/\w+\.py|(?:scalable_topics(?:_operator)?|site-packages|lib-dynload|python3\.\d+)/))"
 )
 _READ_FROM = re.compile(r"(?m)^\w{3} \w{3} .*\.prof\n")
 _SITE_PACKAGES = re.compile(r"(?:python3\.\d+/)?site-packages/")
@@ -45,7 +45,7 @@ def keep_text(profile: Path) -> None:
 
     Its stem is the key of the section.
     """
-    command = f"make bench ONLY={profile.stem} PROFILE_TO=docs/evidence/profiles\n\n"
+    command = f"make bench ONLY={profile.stem} PROFILE_TO=<folder>\n\n"
     profile.with_suffix(".txt").write_text(command + rendered(profile), encoding="utf-8")
 
 

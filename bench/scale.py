@@ -108,8 +108,7 @@ SECTION = Section(
     Servers.OWN,
     {
         BESIDE_BARE.text: "As above, and what is there already costs something, too: every topic is decided on once a "
-        "minute, and from the tenth minute on compared with its brokers, which is a quarter of all calls by then. Both "
-        "are to give way to creations.",
+        "minute, and from the tenth minute on compared with its brokers, which is a quarter of all calls by then.",
         _CORES.text: "Some two thirds of it are decisions, one a topic and minute: each reads the object anew. "
         "The rest is the statistics of 40,000 segments once a minute, comparisons with brokers, and the list.",
         _MEMORY.text: "Between two samples it has 430 to 460 MB, some 37 kB a topic, of which the object is 10. "

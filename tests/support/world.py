@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Iterable, Set
+from collections.abc import AsyncIterator, Callable, Iterable, Set
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,6 +140,16 @@ class World:
         return await self.until(
             resource, name, lambda body: condition(body, "Ready").get("reason") == reason, what=f"says {reason}"
         )
+
+    @asynccontextmanager
+    async def unseen(self, name: str) -> AsyncIterator[None]:
+        """A ScalableTopic is paused meanwhile, so that the operator sees what is done as a whole: else it may look
+        again in the middle of it.
+        """
+        await self.change(TOPICS, name, {"paused": True})
+        await self.until(TOPICS, name, is_paused, what="is paused")
+        yield
+        await self.change(TOPICS, name, {"paused": False})
 
     async def until_gone(self, resource: Resource, name: str, *, within_seconds: float = 30.0) -> None:
         """Wait until an object is gone."""
@@ -292,6 +303,11 @@ def phase(body: Body) -> str:
 def has_ended(body: Body) -> bool:
     """Whether a SegmentOperation has ended, well or not."""
     return phase(body) in ("Succeeded", "Failed")
+
+
+def is_paused(body: Body) -> bool:
+    """Whether a ScalableTopic says that it is paused; one that is not made yet says so as the reason of Ready."""
+    return condition(body, "Paused").get("status") == "True" or condition(body, "Ready").get("reason") == "Paused"
 
 
 def is_ready(body: Body) -> bool:

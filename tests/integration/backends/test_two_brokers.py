@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import pairwise
+from typing import TypeVar
 
 import pytest
 
@@ -30,6 +31,8 @@ from tests.support.pulsar_view import PulsarView
 from .conftest import CLAIM, record, segment_name
 from .plain_http import Clients, PlainHttp, admin_for, eventually, topic_at
 
+T = TypeVar("T")
+
 pytestmark = pytest.mark.two_brokers
 
 # As brokers of a local cluster are set up.
@@ -41,15 +44,14 @@ SETUP = SegmentSetup(
 )
 
 
-async def repeated(step: Callable[[], Awaitable[object]]) -> None:
+async def repeated(step: Callable[[], Awaitable[T]]) -> T:
     """Do a step as an operation does: again when the cluster says that it may help."""
     for _ in range(10):
         try:
-            await step()
-            return
+            return await step()
         except BackendUnavailable:
             await asyncio.sleep(0.2)
-    await step()
+    return await step()
 
 
 @pytest.fixture
@@ -196,7 +198,7 @@ async def test_r20_a_broker_that_lost_the_layout_topic_keeps_its_web_threads(
         late = dataclasses.replace(publishing_call(name, "late", 0), owner_path=None)
         sent = await asyncio.gather(*(admin.http.send(late) for _ in range(_WEB_THREADS + 1)), return_exceptions=True)
         assert all(isinstance(one, BackendUnavailable) for one in sent), sent
-        await asyncio.gather(*(repeated(admin.cluster.version) for _ in range(_WEB_THREADS)))
+        assert all(await asyncio.gather(*(repeated(admin.cluster.version) for _ in range(_WEB_THREADS))))
 
 
 async def test_r34_the_load_of_all_brokers_makes_one_sample(

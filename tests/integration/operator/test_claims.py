@@ -145,13 +145,9 @@ async def test_a_claim_lost_to_a_client_that_auto_created_the_name_is_taken_back
     body = await world.until_ready("squatted")
     plain_name = world.topic_name("squatted").persistent
     # Drift repair does not see the gap between the two.
-    await world.change(TOPICS, "squatted", {"paused": True})
-    await world.until(
-        TOPICS, "squatted", lambda body: condition(body, "Paused").get("status") == "True", what="is paused"
-    )
-    await world.pulsar.delete_topic(plain_name)
-    await pulsar_client.send(plain_name, "lost")
-    await world.change(TOPICS, "squatted", {"paused": False})
+    async with world.unseen("squatted"):
+        await world.pulsar.delete_topic(plain_name)
+        await pulsar_client.send(plain_name, "lost")
     await eventually(lambda: world.pulsar.terminated(plain_name), what="the plain name is sealed again")
     assert (await _claim(world, "squatted"))["uid"] == body["metadata"]["uid"]
 

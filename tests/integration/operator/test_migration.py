@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 import pulsar
 import pytest
@@ -41,20 +38,6 @@ async def _make_ordinary(world: World, view: PulsarView, partitions: int) -> lis
         return [name]
     await view.create_partitioned(name, partitions)
     return [f"{name}-partition-{number}" for number in range(partitions)]
-
-
-def _is_paused(body: dict[str, Any]) -> bool:
-    # Of a topic that is not made yet, Ready says so.
-    return condition(body, "Paused").get("status") == "True" or condition(body, "Ready").get("reason") == "Paused"
-
-
-@asynccontextmanager
-async def _unseen(world: World) -> AsyncIterator[None]:
-    """What is done to the topic meanwhile, the operator sees whole: else it may look again in the middle of it."""
-    await world.change(TOPICS, "orders", {"paused": True})
-    await world.until(TOPICS, "orders", _is_paused, what="is paused")
-    yield
-    await world.change(TOPICS, "orders", {"paused": False})
 
 
 async def _use(view: PulsarView, pulsar_client: PulsarClient, old: list[str]) -> None:
@@ -211,12 +194,12 @@ async def test_what_cannot_be_migrated_says_why(world: World, view: PulsarView) 
     assert f"there is no topic {name} to migrate" in condition(missing, "Ready")["message"]
     assert phase(await world.operate("orders", "Migrate")) == "Failed"
     assert not await view.exists(name), "nothing was made"
-    async with _unseen(world):
+    async with world.unseen("orders"):
         await view.create_topic(name)
         await view.terminate(name)
     await world.until_reason("orders", "Terminated")
     path = f"persistent/{name.removeprefix('persistent://')}/compactionThreshold"
-    async with _unseen(world):
+    async with world.unseen("orders"):
         await view.delete_topic(name)
         await view.create_topic(name)
         await view.call("POST", path, 1_000_000)
@@ -242,7 +225,7 @@ async def test_partitions_added_afterwards_are_sealed_and_told_of(
     await world.until_ready("orders")
     name = world.topic_name("orders").persistent
     added = f"{name}-partition-2"
-    async with _unseen(world):
+    async with world.unseen("orders"):
         await view.call("POST", f"persistent/{name.removeprefix('persistent://')}/partitions", 3)
         await pulsar_client.send(added, "lost")
     await eventually(lambda: view.terminated(added), lambda found: found, what=f"{added} is sealed")

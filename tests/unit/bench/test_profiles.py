@@ -13,6 +13,8 @@ Mon Nov 30 16:06:01 2026    /somewhere/of/mine/scale.prof
      2069    1.517    0.001    1.517    0.001 {built-in method builtins.compile}
      1013    0.034    0.000    2.070    0.002 /home/me/tree/operator/scalable_topics_operator/settings.py:52(read)
      7324    0.033    0.000    0.068    0.000 /opt/python/lib/python3.11/tokenize.py:433(_tokenize)
+      251    0.097    0.000    2.197    0.009 /home/me/bench/producing.py:117(<listcomp>)
+       12    0.001    0.000    0.001    0.000 /home/bench/tree/client/scalable_topics/sdk/sync.py:9(run)
        44    0.016    0.000    0.016    0.000 /home/me/.venv/lib/python3.11/site-packages/kopf/_core/queue.py:9(run)
 """
 
@@ -25,3 +27,5 @@ def test_paths_of_this_machine_are_left_out() -> None:
     assert " scalable_topics_operator/settings.py:52(read)" in text
     assert " python3.11/tokenize.py:433(_tokenize)" in text
     assert " kopf/_core/queue.py:9(run)" in text
+    assert " bench/producing.py:117(<listcomp>)" in text
+    assert " scalable_topics/sdk/sync.py:9(run)" in text
