@@ -156,7 +156,7 @@ class WatchHub:
         self._connections = connections
         self._hold_ms = hold_ms
         self._topics: dict[ObjectKey, _WatchedTopic] = {}
-        self._news: deque[tuple[ObjectKey, Body | None]] = deque()
+        self._news: deque[tuple[ObjectKey, Body | None, Peer | None]] = deque()
         self._is_to_tell = False
         cache.listen(TOPICS, self._on_change)
 
@@ -182,7 +182,7 @@ class WatchHub:
                 watcher.end(CloseCode.DONE, _DELETED)
                 return
             found = self._topics[key] = _WatchedTopic(topic, body["metadata"]["uid"])
-            self._take(key, found, body)
+            self._take(key, found, body, self._leaders.leader_of(key))
         found.add(watcher, wants_owners=owners)
         if found.frame is None:
             # Being created: the first layout is a change.
@@ -217,8 +217,11 @@ class WatchHub:
                 # What waits to be told comes first.
                 self._tell_news()
                 body = self._cache.get(key)
-                if self._topics.get(key) is found and body is not None and self._leaders.leader_of(key) != found.leader:
-                    self._change(key, found, body)
+                if self._topics.get(key) is not found or body is None:
+                    continue
+                leader = self._leaders.leader_of(key)
+                if leader != found.leader:
+                    self._change(key, found, body, leader)
 
     def close(self) -> None:
         """Give up what is being asked."""
@@ -228,8 +231,9 @@ class WatchHub:
     def _on_change(self, key: ObjectKey, body: Body | None) -> None:
         if key not in self._topics:
             return
-        # Not here: whoever has told the cache has more urgent things to do.
-        self._news.append((key, body))
+        # Not here: whoever has told the cache has more urgent things to do. Who leads it is not known any more once the
+        # object has gone, which it may have when this is told.
+        self._news.append((key, body, self._leaders.leader_of(key)))
         if not self._is_to_tell:
             self._is_to_tell = True
             asyncio.get_running_loop().call_soon(self._tell_news)
@@ -237,23 +241,23 @@ class WatchHub:
     def _tell_news(self) -> None:
         self._is_to_tell = False
         while self._news:
-            key, body = self._news.popleft()
+            key, body, leader = self._news.popleft()
             found = self._topics.get(key)
             if found is None:
                 continue
             if body is None or body["metadata"]["uid"] != found.uid:
                 self._forget(key, found)
             else:
-                self._change(key, found, body)
+                self._change(key, found, body, leader)
 
     def _forget(self, key: ObjectKey, found: _WatchedTopic) -> None:
         del self._topics[key]
         found.give_up_asking()
         found.send(DELETED)
 
-    def _change(self, key: ObjectKey, found: _WatchedTopic, body: Body) -> None:
+    def _change(self, key: ObjectKey, found: _WatchedTopic, body: Body, leader: Peer | None) -> None:
         before = found.frame
-        self._take(key, found, body)
+        self._take(key, found, body, leader)
         after = found.frame
         if after is None or (before is not None and before.position == after.position):
             return
@@ -262,9 +266,9 @@ class WatchHub:
         if found.owners_wanted:
             self._ask_owners(key, found)
 
-    def _take(self, key: ObjectKey, found: _WatchedTopic, body: Body) -> None:
+    def _take(self, key: ObjectKey, found: _WatchedTopic, body: Body, leader: Peer | None) -> None:
         """Make the frame of what an object says, if it says anything."""
-        found.leader = self._leaders.leader_of(key)
+        found.leader = leader
         least_term = found.frame.term if found.frame is not None else 0
         try:
             state = read_state(body.get("status") or {})

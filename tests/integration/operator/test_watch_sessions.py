@@ -157,6 +157,16 @@ def told_by(watch: Watch) -> list[str]:
     return in_order(json.dumps(frame["layout"], separators=(",", ":")) for frame in watch.of("layout"))
 
 
+def positions(watch: Watch) -> dict[str, str]:
+    """What a session was told, with its leader, and the position of that."""
+    told = {
+        _told_in(json.dumps([frame["layout"], frame["leader"]], separators=(",", ":"))): frame["position"]
+        for frame in watch.of("layout")
+    }
+    assert len(set(told.values())) == len(told), "no two states have one position"
+    return told
+
+
 async def published(client: PulsarClient, topic: str) -> list[str]:
     """All messages of a layout topic, oldest first."""
     reader = await client.reader(topic)
@@ -235,7 +245,10 @@ async def test_R20_every_replica_tells_a_topics_whole_life_as_its_leader_publish
                 assert await asyncio.wait_for(watch.closed, 30) == (1000, "the topic was deleted")
                 assert watch.frames[-1][1] == {"type": "deleted"}
             assert told_by(near) == told_by(far)
-            assert near.of("layout")[-1]["position"] == far.of("layout")[-1]["position"]
+            # Another leader that comes on a busy machine may be told by only one of them before the topic goes.
+            told_by_both = positions(near).keys() & positions(far).keys()
+            assert told_by_both, "the same state at both"
+            assert all(positions(near)[state] == positions(far)[state] for state in told_by_both)
     for name, found in delays.items():
         print(f"\nfrom the commit to the frame, at the {name}: {', '.join(f'{one:.1f}' for one in found)} ms")
         # The bare watch is told at the same moment as the replicas; on a busy machine either may be late.

@@ -129,6 +129,21 @@ async def test_a_topic_that_is_being_created_is_told_once_it_has_a_layout() -> N
     assert watcher.layouts() == [(0, False)]
 
 
+async def test_the_last_state_of_a_topic_that_goes_is_told_with_whom_led_it() -> None:
+    """Once the object has gone, its shard is not known any more: whoever is asked then may name another leader."""
+    world = World()
+    world.commit(created())
+    led_by = Leader.peer
+    watcher = world.watcher()
+    world.commit(split(created(), 0))
+    world.cache.remove(KEY, "uid-1")
+    world.leaders.peer = Peer("b", "10.0.0.2:81", is_me=False, term=7)
+    await told()
+    assert watcher.types() == ["layout", "layout", "deleted"]
+    assert led_by is not None
+    assert {frame["leader"]["identity"] for frame in watcher.frames if frame["type"] == "layout"} == {led_by.identity}
+
+
 @pytest.mark.parametrize("how", ["watched", "replaced", "missed by the watch"])
 async def test_a_deleted_topic_is_told_and_its_watchers_go(how: str) -> None:
     """Hazard A5-26066."""
