@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from enum import StrEnum
@@ -43,9 +44,15 @@ def parse_json(text: str | bytes) -> Any:
     return found
 
 
-def may_hold_halves(text: str) -> bool:
-    """Whether a JSON text has to be looked at as a whole to know that it holds no halves of characters; mostly not."""
-    return _HALF.search(text) is not None
+def may_hold_halves(text: str, begin: int = 0, end: int = sys.maxsize) -> bool:
+    """Whether JSON has to be decoded and looked at to know that it holds no halves of characters; mostly not.
+
+    Args:
+        text: what holds it.
+        begin: where it begins.
+        end: where it ends.
+    """
+    return _HALF.search(text, begin, end) is not None
 
 
 def as_object(value: object, where: str) -> Mapping[str, Any]:

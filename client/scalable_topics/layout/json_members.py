@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from scalable_topics.layout.json_fields import may_hold_halves, parse_json
+from scalable_topics.layout.json_fields import may_hold_halves
 
 Keys = tuple[str, ...]
 
@@ -15,55 +15,110 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _decode = json.JSONDecoder().raw_decode
 
 
-def each_member(text: str, depth: int) -> Iterator[tuple[Keys, Any]]:
+def each_member(parts: Iterable[str], depth: int) -> Iterator[tuple[Keys, Any]]:
     """The values that a JSON text of objects within objects holds at a depth, one after the other, with their keys.
 
-    As `parse_json` would have them, which takes some ten times the memory of the text for all of them together. What
-    is no object further up is left out.
+    As `parse_json` would have them, which takes some ten times the memory of the text for all of them together. Of the
+    text no more is kept than one value needs. What is no object further up is left out.
 
     Args:
-        text: begins with an object.
+        parts: of the text, in their order, cut anywhere; it begins with an object.
         depth: how many keys lead to a value; at least 1.
 
     Raises ValueError for what is no JSON object, or is nested without end; what came before has been told by then.
     """
+    window = _Window(parts)
     try:
-        if may_hold_halves(text):
-            parse_json(text)
-        at = _space(text, 0)
-        if not text.startswith("{", at):
+        if window.peek() != "{":
             raise ValueError("it is no JSON object")
-        end = yield from _walk(text, at, (), depth)
-        if _space(text, end) != len(text):
+        yield from _walk(window, (), depth)
+        if window.peek():
             raise ValueError("there is more behind its end")
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
 
-def _walk(text: str, at: int, keys: Keys, depth: int) -> Generator[tuple[Keys, Any], None, int]:
-    """Of the value that begins at a place; returns where it ends."""
-    if len(keys) == depth or not text.startswith("{", at):
-        value, at = _decode(text, at)
+def _walk(window: _Window, keys: Keys, depth: int) -> Iterator[tuple[Keys, Any]]:
+    """Of the value that begins in the window."""
+    if len(keys) == depth or window.peek() != "{":
+        value = window.take_value()
         if len(keys) == depth:
             yield keys, value
-        return at
-    at = _space(text, at + 1)
-    if text.startswith("}", at):
-        return at + 1
+        return
+    window.take("{")
+    if window.peek() == "}":
+        window.take("}")
+        return
     while True:
-        key, at = _decode(text, at)
-        at = _space(text, at)
-        if not isinstance(key, str) or not text.startswith(":", at):
-            raise ValueError(f"a key and a colon are missing before character {at}")
-        at = yield from _walk(text, _space(text, at + 1), (*keys, key), depth)
-        at = _space(text, at)
-        if text.startswith("}", at):
-            return at + 1
-        if not text.startswith(",", at):
-            raise ValueError(f"a comma is missing before character {at}")
-        at = _space(text, at + 1)
+        key = window.take_value()
+        if not isinstance(key, str):
+            raise ValueError(f"a key is missing before character {window.at}")
+        window.take(":")
+        yield from _walk(window, (*keys, key), depth)
+        if window.peek() == "}":
+            window.take("}")
+            return
+        window.take(",")
 
 
-def _space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+class _Window:
+    """What is there of a text between what was taken and what has not come yet."""
+
+    def __init__(self, parts: Iterable[str]) -> None:
+        self._parts = iter(parts)
+        self._text = ""
+        self._at = 0
+        self._before = 0
+
+    @property
+    def at(self) -> int:
+        """Where in the whole text it begins."""
+        return self._before + self._at
+
+    def peek(self) -> str:
+        """The next character that is no space; empty at the end."""
+        while True:
+            found = _SPACE.match(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._widen():
+                return ""
+
+    def take(self, mark: str) -> None:
+        """Go behind the next character, which has to be this one."""
+        if self.peek() != mark:
+            raise ValueError(f"{mark!r} is missing before character {self.at}")
+        self._at += 1
+
+    def take_value(self) -> Any:
+        """Go behind the next value, which is answered."""
+        self.peek()
+        while True:
+            try:
+                value, end = _decode(self._text, self._at)
+            except json.JSONDecodeError:
+                # It may only be cut off.
+                if not self._widen():
+                    raise
+                continue
+            # A number may go on.
+            if end == len(self._text) and self._widen():
+                continue
+            if may_hold_halves(self._text, self._at, end):
+                json.dumps(value, ensure_ascii=False).encode()
+            self._at = end
+            return value
+
+    def _widen(self) -> bool:
+        """Have twice as much as is left, so that even one value as large as the text is tried only so often."""
+        taken = [self._text[self._at :]]
+        left = size = len(taken[0])
+        for part in self._parts:
+            taken.append(part)
+            size += len(part)
+            if size > 2 * left:
+                break
+        self._before += self._at
+        self._text, self._at = "".join(taken), 0
+        return size > left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from scalable_topics.layout import SegmentLayout, TopicName, classic_segment_nam
 from scalable_topics_operator.backends.admin.call import Answer, Call
 from scalable_topics_operator.backends.admin.credentials import Token
 from scalable_topics_operator.backends.admin.http import AdminHttp
+from scalable_topics_operator.backends.admin.packed_text import PackedText
 from scalable_topics_operator.backends.admin.pulsar_admin import PulsarAdmin
 from scalable_topics_operator.backends.claim_properties import claim_properties
 from scalable_topics_operator.backends.classic.segment_record import record_properties
@@ -153,6 +155,8 @@ class HostileBrokers:
             return Answer(204)
         hostile = self.rng.random() < self.share
         text = text_of(self.rng, body) if hostile else json.dumps(body).encode()
+        if call.is_kept_packed:
+            return Answer(200, packed=self._packed(text, hostile))
         return Answer(200, text.decode("utf-8", "replace"), message_headers=self._headers(hostile))
 
     async def send_as(self, call: Call, token: Token) -> Answer:
@@ -165,6 +169,14 @@ class HostileBrokers:
     def admin(self) -> PulsarAdmin:
         """The client of it."""
         return PulsarAdmin(cast(AdminHttp, self))
+
+    def _packed(self, text: bytes, hostile: bool) -> PackedText:
+        encoding = self.rng.choice(("", "gzip", "GZIP") if not hostile else ("", "gzip", "gzip", "br", "\xff"))
+        content = gzip.compress(text) if encoding.lower() == "gzip" else text
+        if hostile and self.rng.random() < 0.5:
+            at = self.rng.randrange(len(content) + 1)
+            content = content[:at] + self.rng.choice((b"", b"\xff", content)) + content[at + 1 :]
+        return PackedText(content, encoding, most_bytes=10_000_000)
 
     def _headers(self, hostile: bool) -> dict[str, str]:
         headers = {"producer-name": "p", "sequence-id": "7", "num-batch-message": "3"}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from scalable_topics.layout.json_fields import MALFORMED, parse_json
+from scalable_topics_operator.backends.admin.packed_text import PackedText
 from scalable_topics_operator.backends.admin.reasons import About, plain
 from scalable_topics_operator.operations.errors import BackendUnavailable
 
@@ -34,6 +35,7 @@ class Call:
             broker and then did not answer: it may be a proxy, which sends every call to whichever broker it likes.
         broker: `host:port` of the broker to ask, as the cluster lists it; empty for whoever answers.
         is_large: the answer may be of megabytes, so that it is worth a broker's while to compress it.
+        is_kept_packed: its answer is kept as it came, and read from `Answer.packed`.
     """
 
     operation: str
@@ -50,6 +52,7 @@ class Call:
     lookup_path: str | None = None
     broker: str = ""
     is_large: bool = False
+    is_kept_packed: bool = False
 
     @property
     def what(self) -> str:
@@ -64,6 +67,7 @@ class Answer:
     Args:
         status: HTTP status.
         text: the body if the status is a success.
+        packed: the same, and `text` is empty, where the call says so.
         reason: the server's explanation if it is not.
         location: where a redirect leads.
         retry_after: the `Retry-After` header.
@@ -76,6 +80,7 @@ class Answer:
     location: str = ""
     retry_after: str | None = None
     message_headers: Mapping[str, str] = field(default_factory=dict)
+    packed: PackedText = field(default_factory=PackedText)
 
     def json(self, what: str) -> Any:
         """The body as JSON, None if it is empty. Raises BackendUnavailable, naming `what`, if it is not JSON."""
