@@ -24,6 +24,15 @@ _COUNTERS = (
 )
 
 
+# One for all of the very many that know every field of their records.
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def frozen_mapping(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A copy of a mapping that nobody can change."""
+    return MappingProxyType(dict(mapping)) if mapping else _NOTHING
+
+
 class SegmentState(StrEnum):
     """Whether a segment takes writes."""
 
@@ -85,7 +94,7 @@ class Segment:
     def __post_init__(self) -> None:
         object.__setattr__(self, "parent_ids", tuple(sorted(self.parent_ids)))
         object.__setattr__(self, "child_ids", tuple(sorted(self.child_ids)))
-        object.__setattr__(self, "extra", MappingProxyType(dict(self.extra)))
+        object.__setattr__(self, "extra", frozen_mapping(self.extra))
         for name in _COUNTERS:
             if getattr(self, name) < 0:
                 raise LayoutArgumentError(f"segment {self.segment_id}: {name} is {getattr(self, name)}, below 0")

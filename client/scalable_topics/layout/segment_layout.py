@@ -14,7 +14,7 @@ from scalable_topics.layout.entry_buckets import DEFAULT_BUCKET_BUDGET
 from scalable_topics.layout.errors import LayoutArgumentError, LayoutStateError
 from scalable_topics.layout.hash_range import LAST_HASH
 from scalable_topics.layout.invariants import check_invariants, is_synthetic
-from scalable_topics.layout.segment import Segment, SegmentChange, check_position
+from scalable_topics.layout.segment import Segment, SegmentChange, check_position, frozen_mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SegmentLayout:
         )
         check_invariants(self.epoch, self.next_segment_id, by_id, active)
         object.__setattr__(self, "segments", MappingProxyType(by_id))
-        object.__setattr__(self, "extra", MappingProxyType(dict(self.extra)))
+        object.__setattr__(self, "extra", frozen_mapping(self.extra))
         object.__setattr__(self, "_active", active)
         object.__setattr__(self, "_starts", tuple(segment.hash_range.start for segment in active))
         object.__setattr__(self, "_synthetic", is_synthetic(active))

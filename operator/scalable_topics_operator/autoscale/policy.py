@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -122,13 +124,15 @@ def resolve(levels: Sequence[Level]) -> EffectivePolicy:
     The defaults lie below all of them. Knobs that contradict each other are told of, not raised; paths that name no
     knob are left out.
     """
-    knobs = dict(_DEFAULTS)
-    origins = dict.fromkeys(knobs, DEFAULT)
+    changed: dict[str, Knob] = {}
+    changed_by: dict[str, str] = {}
     for level in levels:
         for path in level.knobs.keys() & _PATHS:
-            knobs[path], origins[path] = level.knobs[path], level.origin
+            changed[path], changed_by[path] = level.knobs[path], level.origin
+    # Very many topics may change a knob or two, each for itself: what is left is there once.
+    knobs, origins = ChainMap(changed, _DEFAULTS), ChainMap(changed_by, _DEFAULT_ORIGINS)
     try:
-        config = _config(knobs)
+        config = _config(tuple(knobs.values()))
     except ConfigError as error:
         return EffectivePolicy(knobs, origins, None, _problem(str(error), knobs, origins))
     return EffectivePolicy(knobs, origins, config)
@@ -175,8 +179,10 @@ def policy_json(policy: EffectivePolicy) -> dict[str, Any]:
     return {"knobs": knob_list(policy), **({"problem": policy.problem} if policy.problem else {})}
 
 
-def _config(knobs: Knobs) -> AutoScaleConfig:
-    """The knobs for the decision. Raises ConfigError."""
+@functools.lru_cache(maxsize=256)
+def _config(values: tuple[Knob, ...]) -> AutoScaleConfig:
+    """The knobs for the decision, of their values in the order of the defaults. Raises ConfigError."""
+    knobs = dict(zip(_DEFAULTS, values, strict=True))
     fields: dict[str, Any] = {}
     rates: dict[str, dict[str, float]] = {}
     for entry in KNOBS:
@@ -199,7 +205,7 @@ def _problem(what: str, knobs: Knobs, origins: Mapping[str, str]) -> str:
     return f"{what}: " + ", ".join(f"{path} is {knob_text(knobs[path])} ({origins[path]})" for path in named)
 
 
-def _read_defaults() -> Knobs:
+def _read_defaults() -> dict[str, Knob]:
     config = AutoScaleConfig()
     knobs: dict[str, Knob] = {}
     for entry in KNOBS:
@@ -211,3 +217,4 @@ def _read_defaults() -> Knobs:
 
 
 _DEFAULTS = _read_defaults()
+_DEFAULT_ORIGINS = dict.fromkeys(_DEFAULTS, DEFAULT)

@@ -18,7 +18,7 @@ from scalable_topics_operator.autoscale.decision import Decision, Finding, Rule
 from scalable_topics_operator.autoscale.demand import Demand
 from scalable_topics_operator.autoscale.policy import EffectivePolicy
 from scalable_topics_operator.cluster.kube_client import Body
-from scalable_topics_operator.cluster.object_key import ObjectKey
+from scalable_topics_operator.cluster.object_key import ObjectKey, connection_of
 from scalable_topics_operator.controllers.conditions import Aspect, clean, find_condition, holds
 from scalable_topics_operator.controllers.connections import CLASSIC, NATIVE, ConnectionHandle
 from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
@@ -29,6 +29,7 @@ from scalable_topics_operator.load.sample import LoadSample
 from scalable_topics_operator.load.sampling import Sampling
 from scalable_topics_operator.load.topic_load import SampledSegment, TopicLoad
 from scalable_topics_operator.operations.errors import BackendError
+from scalable_topics_operator.operations.topic_state import TopicState
 from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
 
 logger = logging.getLogger(__name__)
@@ -80,6 +81,7 @@ class ScaleMemory:
         sampling: of its segments, while they are asked for one by one.
         shown: reason of the condition AutoScale, and since when in monotonic time.
         hindrance: why brokers that own the layout do not go by the policy; empty if they do.
+        subject: what was read of the topic last.
     """
 
     load: TopicLoad = field(default_factory=TopicLoad)
@@ -94,6 +96,7 @@ class ScaleMemory:
     sampling: Sampling = field(default_factory=Sampling)
     shown: tuple[str, float] | None = None
     hindrance: str = ""
+    subject: Subject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,9 @@ class Subject:
     Args:
         key: of the object.
         body: the object.
-        spec: its spec.
+        paused: `spec.paused`.
+        is_sized: whether `spec.segments.desired` is set.
+        engine: who decides on it.
         topic: canonical name.
         layout: as recorded.
         clocks: of earlier changes.
@@ -114,13 +119,46 @@ class Subject:
 
     key: ObjectKey
     body: Body
-    spec: ScalableTopicSpec
+    paused: bool
+    is_sized: bool
+    engine: Engine
     topic: TopicName
     layout: SegmentLayout
     clocks: Clocks
     connection: ObjectKey
     handle: ConnectionHandle
     backend: str = CLASSIC
+
+    @classmethod
+    def of(
+        cls,
+        key: ObjectKey,
+        body: Body,
+        spec: ScalableTopicSpec,
+        topic: TopicName,
+        state: TopicState,
+        handle: ConnectionHandle,
+        backend: str = CLASSIC,
+    ) -> Subject | None:
+        """A topic of this spec and record; None while it has no layout.
+
+        Of the spec no more is kept than is decided on: of all topics it would be much memory.
+        """
+        if state.layout is None:
+            return None
+        return cls(
+            key=key,
+            body=body,
+            paused=spec.paused,
+            is_sized=spec.segments.desired is not None,
+            engine=engine_of(spec, backend),
+            topic=topic,
+            layout=state.layout,
+            clocks=state.clocks,
+            connection=connection_of(body),
+            handle=handle,
+            backend=backend,
+        )
 
 
 class AutoScaler:
@@ -280,7 +318,7 @@ class AutoScaler:
 
     async def _ask_for(self, subject: Subject, memory: ScaleMemory, config: AutoScaleConfig) -> None:
         """Ask for each segment by itself, which is left out of a topic that is paused: it is many calls."""
-        if subject.handle.problem or subject.spec.paused:
+        if subject.handle.problem or subject.paused:
             return
         names = {segment_id: segment.topic for segment_id, segment in self._sampled(subject).items()}
         interval_seconds = self._sample_seconds(subject)
@@ -315,9 +353,9 @@ class AutoScaler:
     def _why_off(self, subject: Subject, policy: EffectivePolicy, hindrance: str) -> Decision | None:
         """Why nothing is decided, as a decision; None if something is."""
         layout = subject.layout
-        if subject.spec.paused:
+        if subject.paused:
             return _off("paused", "spec.paused is true")
-        if subject.spec.segments.desired is not None:
+        if subject.is_sized:
             return _off("desired-set", "spec.segments.desired is set, so nothing is split or merged automatically")
         if policy.config is None:
             return _off("invalid-policy", policy.problem)
@@ -325,7 +363,7 @@ class AutoScaler:
             return _off("disabled", f"enabled is false: {policy.origins.get('enabled', 'default')}")
         if hindrance:
             return _off("not-in-force", hindrance)
-        if engine_of(subject.spec, subject.backend) is Engine.BROKER:
+        if subject.engine is Engine.BROKER:
             return _off(_BROKERS, "the brokers split and merge by themselves; autoScale.engine: Operator changes that")
         if len(layout.segments) >= self._most_records:
             return _off(

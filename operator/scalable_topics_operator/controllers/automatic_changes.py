@@ -6,7 +6,6 @@ from typing import Protocol
 
 from scalable_topics.layout import LayoutError, SegmentChange
 from scalable_topics_operator.autoscale.decision import Decision, Merge, Rebucket, Split
-from scalable_topics_operator.cluster.object_key import connection_of
 from scalable_topics_operator.controllers.auto_scaler import AutoScaler, Subject
 from scalable_topics_operator.controllers.conditions import Standing
 from scalable_topics_operator.controllers.object_cache import ObjectCache
@@ -65,14 +64,12 @@ class AutomaticChanges:
 
     async def auto_scale(self, work: WorkT, changer: Changer[WorkT]) -> None:
         """Decide again on what the record says now, since it may have changed since the decision that led here."""
-        layout = work.store.state.layout
-        scale, connection = work.memory.scale, connection_of(work.store.body)
-        if layout is None or not (scale.pending or self._scaler.is_due(scale)):
+        store, scale = work.store, work.memory.scale
+        if not (scale.pending or self._scaler.is_due(scale)):
             return
-        subject = Subject(
-            *(work.key, work.store.body, work.spec, work.topic, layout, work.store.state.clocks),
-            *(connection, work.handle, work.store.facts.backend),
-        )
+        subject = Subject.of(work.key, store.body, work.spec, work.topic, store.state, work.handle, store.facts.backend)
+        if subject is None:
+            return
         decision = await self._scaler.look(subject, scale)
         scale.pending = False
         if decision.action is not None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from typing import Protocol
 
 _OBSERVATIONS_FOR_A_COMPARISON = 10
 """How many looks at a layout that brokers own cost what one comparison of a record with its brokers costs."""
+
+_INTERVALS_PUT_OFF = 2
+"""How long a comparison gives way to other work, in times between two of them: one that never came would be none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,16 @@ class Compared(Protocol):
     """What is remembered of a topic.
 
     Attributes:
-        drift_due: monotonic time of the next comparison with its brokers.
+        drift_due: monotonic time of the next comparison with its brokers; 0.0 for at once.
+        drift_patience_seconds: how much later it may be while there is other work to do.
     """
 
     drift_due: float
+    drift_patience_seconds: float
+
+
+def _never() -> bool:
+    return False
 
 
 class LookTimes:
@@ -48,24 +57,39 @@ class LookTimes:
     Args:
         times: how often.
         led: what is remembered of the topics that this process leads, of which the number counts.
+        is_busy: whether there is more work than can be done at once, such as topics to be made.
     """
 
-    def __init__(self, times: ReconcileTimes, led: Sized) -> None:
+    def __init__(self, times: ReconcileTimes, led: Sized, is_busy: Callable[[], bool] = _never) -> None:
         self._times = times
         self._led = led
+        self._is_busy = is_busy
+
+    def due(self, memory: Compared) -> float:
+        """Monotonic time from which on a topic is to be compared with its brokers, as it is now.
+
+        A comparison that nobody asked for gives way to what somebody did, as thousands of topics to be made, but not
+        for ever.
+        """
+        if not memory.drift_due or not self._is_busy():
+            return memory.drift_due
+        return memory.drift_due + memory.drift_patience_seconds
 
     def begin(self, memory: Compared) -> None:
         """A topic that seems to be in order is led from now on: it is compared once those before it have been."""
         memory.drift_due = time.monotonic() + (len(self._led) - 1) / self._times.drift_per_second
+        memory.drift_patience_seconds = _INTERVALS_PUT_OFF * self._between_seconds()
 
     def compared(self, memory: Compared) -> None:
         """Note that record and brokers have been compared."""
-        self._again(memory, max(self._times.drift_seconds, len(self._led) / self._times.drift_per_second))
+        self._again(memory, self._between_seconds())
+        memory.drift_patience_seconds = _INTERVALS_PUT_OFF * self._between_seconds()
 
     def observed(self, memory: Compared) -> None:
         """Note that a layout has been read that the brokers own."""
         per_second = self._times.drift_per_second * _OBSERVATIONS_FOR_A_COMPARISON
         self._again(memory, max(self._times.observe_seconds, len(self._led) / per_second))
+        memory.drift_patience_seconds = 0.0
 
     def clients_seconds(self, *, decides: bool) -> float:
         """How long until the clients and settings of a topic are looked at again whose layout the brokers own.
@@ -75,6 +99,9 @@ class LookTimes:
         """
         seconds = self._times.observe_seconds if decides else self._times.drift_seconds
         return max(seconds, len(self._led) / self._times.drift_per_second)
+
+    def _between_seconds(self) -> float:
+        return max(self._times.drift_seconds, len(self._led) / self._times.drift_per_second)
 
     def _again(self, memory: Compared, seconds: float) -> None:
         # Spread, so that a fleet that started together does not ask the brokers together for ever.

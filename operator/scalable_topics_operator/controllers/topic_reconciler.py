@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from scalable_topics.layout import LayoutError
 from scalable_topics_operator.cluster.event_recorder import EventRecorder
@@ -41,7 +42,22 @@ from scalable_topics_operator.telemetry.metrics import Metrics
 
 
 class TopicReconciler:
-    """Reconciles ScalableTopics; holds nothing between reconciles but `memories`."""
+    """Reconciles ScalableTopics; holds nothing between reconciles but `memories`.
+
+    Args:
+        kube: the API server.
+        cache: objects as last seen.
+        events: tells people.
+        metrics: of topics.
+        maker: puts the work on a topic together.
+        operations: SegmentOperations.
+        scaler: decides on segments.
+        policies: which apply to which topic.
+        consumers: counts of them.
+        wishes: what callers want of subscriptions.
+        times: how often what is not asked for by events is looked at.
+        is_busy: whether more topics wait than are worked on at once.
+    """
 
     def __init__(
         self,
@@ -56,6 +72,7 @@ class TopicReconciler:
         consumers: ConsumerCounts,
         wishes: SubscriptionWishes,
         times: ReconcileTimes,
+        is_busy: Callable[[], bool],
     ) -> None:
         self._kube = kube
         self._cache = cache
@@ -67,7 +84,7 @@ class TopicReconciler:
         self._wishes = wishes
         self._times = times
         self.memories = TopicMemories(metrics)
-        self._looks = LookTimes(times, self.memories)
+        self._looks = LookTimes(times, self.memories, is_busy)
         changes = AutomaticChanges(
             cache, operations, scaler, metrics.scaling, times.prune_seconds, times.refused_retry_seconds
         )
@@ -101,10 +118,12 @@ class TopicReconciler:
         if spec_changed(body):
             # Remembered, because a first attempt that fails marks the spec as seen.
             memory.drift_due = memory.scale.due = 0.0
-        if self._scaler.is_due(memory.scale) and self._only_looking(key, body):
-            await self._decide(key, body, memory)
-        if self._settled(key, body, memory):
-            return self._next_look(key, body, memory)
+        if self._only_looking(key, body):
+            if self._scaler.is_due(memory.scale):
+                await self._decide(key, body, memory)
+            # What has come meanwhile has put the topic into the queue again.
+            if self._settled(body, memory):
+                return self._next_look(key, body, memory)
         try:
             await self._wishes.drop_objects(key, body)
             work = self._maker.make(key, store, memory)
@@ -128,7 +147,7 @@ class TopicReconciler:
 
     async def _decide(self, key: ObjectKey, body: Body, memory: TopicMemory) -> None:
         """Decide on a topic of which nothing else is to be done: mostly that is all, without a call or a write."""
-        subject = self._maker.subject(key, body)
+        subject = memory.scale.subject = self._maker.subject(key, body, memory.scale.subject)
         if subject is None:
             self._scaler.put_off(memory.scale)
         else:
@@ -178,19 +197,18 @@ class TopicReconciler:
             await self._events.warning(body, standing.reason, standing.message)
         await self._operations.show_waiting(key, f"ScalableTopic {key.name}: {standing.message}")
 
-    def _settled(self, key: ObjectKey, body: Body, memory: TopicMemory) -> bool:
-        """Whether nothing at all is to be done; what most reconciles of a large fleet find, without a call."""
+    def _settled(self, body: Body, memory: TopicMemory) -> bool:
+        """Whether not even a look at the brokers is due; what most reconciles of a large fleet find, without a call."""
         now = time.monotonic()
         # A record that lacks something is told of by whoever reads all of it.
         next_segment_id = ((body.get("status") or {}).get("layout") or {}).get("nextSegmentId")
         return (
-            self._only_looking(key, body)
-            and next_segment_id is not None
+            next_segment_id is not None
             and not memory.may_be_outdated(next_segment_id)
             and memory.published.is_known
             and not memory.scale.pending
             and not self._scaler.has_news(body["status"], memory.scale)
-            and now < memory.drift_due
+            and now < self._looks.due(memory)
             and (now < memory.prune_due or not may_prune(body["status"]))
         )
 
@@ -217,7 +235,7 @@ class TopicReconciler:
         if body["spec"].get("paused"):
             return None
         now = time.monotonic()
-        due = min(memory.drift_due, memory.scale.due)
+        due = min(self._looks.due(memory), memory.scale.due)
         due = min(due, now + self._wishes.next_look_seconds(key, body))
         if may_prune(body.get("status") or {}):
             due = min(due, memory.prune_due)

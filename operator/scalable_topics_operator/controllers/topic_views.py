@@ -13,7 +13,6 @@ from scalable_topics_operator.autoscale.policy import knob_list
 from scalable_topics_operator.cluster.object_key import ObjectKey
 from scalable_topics_operator.controllers.auto_scaler import ScaleMemory, Subject, sampled_segments, useful_parallelism
 from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
-from scalable_topics_operator.controllers.engine import engine_of
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_work import TopicWorkMaker
@@ -72,7 +71,7 @@ class LeaderViews:
             },
             **_rates(total),
             "subscriptions": {name: {"msgBacklog": messages} for name, messages in backlog.items()},
-            "autoScale": {"policy": _knobs(scale), "engine": _engine(subject)},
+            "autoScale": {"policy": _knobs(scale), "engine": subject.engine.value},
             "scaling": {
                 "activeSegments": len(subject.layout.active),
                 "sealedSegments": len(subject.layout.sealed),
@@ -93,7 +92,7 @@ class LeaderViews:
         clocks = subject.clocks
         return {
             "topic": str(subject.topic),
-            "engine": _engine(subject),
+            "engine": subject.engine.value,
             "observedAt": format_timestamp(scale.decided_at_ms),
             "decision": {"action": _action(decision), "code": decision.code},
             "findings": [
@@ -129,7 +128,7 @@ class LeaderViews:
             return None
         return {
             "topic": str(found[0].topic),
-            "engine": _engine(found[0]),
+            "engine": found[0].engine.value,
             "problem": found[1].policy.problem,
             "knobs": knob_list(found[1].policy),
         }
@@ -138,13 +137,8 @@ class LeaderViews:
         body, memory = self._cache.get(key), self._memory_of(key)
         if body is None or memory is None:
             return None
-        subject = self._maker.subject(key, body)
+        subject = self._maker.subject(key, body, memory.scale.subject)
         return None if subject is None else (subject, memory.scale)
-
-
-def _engine(subject: Subject) -> str:
-    """Who decides: `Operator` or `Broker`."""
-    return engine_of(subject.spec, subject.backend).value
 
 
 def _segment(

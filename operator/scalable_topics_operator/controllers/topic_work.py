@@ -270,21 +270,26 @@ class TopicWorkMaker:
             raise StaleStatus(f"{key} was worked on in term {operation.term}, after this replica's {term}")
         return topic_store
 
-    def subject(self, key: ObjectKey, body: Body) -> Subject | None:
-        """A topic as decisions see it; None where it or its connection are not in a state to be decided on."""
-        connection = connection_of(body)
-        handle = self._connections.handle(connection)
+    def subject(self, key: ObjectKey, body: Body, last: Subject | None = None) -> Subject | None:
+        """A topic as decisions see it; None where it or its connection are not in a state to be decided on.
+
+        Args:
+            key: of the object.
+            body: the object as the cache has it, which is changed by nobody.
+            last: what this has answered before: as long as the object is the same, nothing is read anew.
+        """
+        handle = self._connections.handle(connection_of(body))
         if handle is None or handle.problem:
             return None
+        if last is not None and last.body is body and last.handle is handle:
+            return last
         try:
             spec = _parse(body)
             topic = _topic_name(spec)
             state = read_state(body.get("status") or {})
         except (Stuck, LayoutError, KeyError, ValueError):
             return None
-        if state.layout is None:
-            return None
-        return Subject(key, body, spec, topic, state.layout, state.clocks, connection, handle, backend_of_topic(body))
+        return Subject.of(key, body, spec, topic, state, handle, backend_of_topic(body))
 
     def why_forbidden(self, work: TopicWork, operation: str) -> str:
         """Why a connection does not let the topic `Adopt`, `Migrate` or `Delete`; empty if it does."""

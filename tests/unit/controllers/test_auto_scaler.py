@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from scalable_topics.layout import SegmentLayout, TopicName, classic_segment_name
 from scalable_topics_operator.api.scalable_topic import ScalableTopicSpec
-from scalable_topics_operator.autoscale.clocks import Clocks
 from scalable_topics_operator.autoscale.config import AutoScaleConfig
 from scalable_topics_operator.autoscale.decision import Decision, Reason, Rebucket, Split
 from scalable_topics_operator.autoscale.load import Rates
@@ -24,6 +23,7 @@ from scalable_topics_operator.controllers.auto_scaler import AutoScaler, ScaleMe
 from scalable_topics_operator.controllers.conditions import with_aspects
 from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
 from scalable_topics_operator.load.sample import LoadSample, SegmentSample
+from scalable_topics_operator.operations.topic_state import TopicState
 from scalable_topics_operator.telemetry.scaling_metrics import ScalingMetrics
 
 TOPIC = TopicName.parse("topic://t/n/a")
@@ -75,7 +75,9 @@ class World:
         spec = ScalableTopicSpec.model_validate({"topic": str(TOPIC), "connectionRef": {"name": "pulsar"}, **self.spec})
         load = SimpleNamespace(interval_seconds=10)
         handle: Any = SimpleNamespace(problem="", spec=SimpleNamespace(load=load), admin=SimpleNamespace(topics=self))
-        subject = Subject(KEY, {}, spec, TOPIC, self.layout, Clocks(), CONNECTION, handle)
+        body = {"metadata": {"namespace": KEY.namespace}, "spec": {"connectionRef": {"name": CONNECTION.name}}}
+        subject = Subject.of(KEY, body, spec, TOPIC, TopicState(layout=self.layout), handle)
+        assert subject is not None
         return await self.scaler.look(subject, self.memory)
 
     def written(self) -> dict[str, Any]:

@@ -46,6 +46,25 @@ def test_clients_of_what_brokers_own(
     assert _looks(topics, monkeypatch).clients_seconds(decides=decides) == seconds
 
 
+@pytest.mark.parametrize(("topics", "interval_seconds"), [(1, 300.0), (10_000, 2_000.0)])
+def test_a_comparison_that_nobody_asked_for_gives_way_to_other_work_but_not_for_ever(
+    topics: int, interval_seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = True
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
+    looks, memory = LookTimes(TIMES, range(topics), lambda: busy), TopicMemory("uid")
+    for note in (looks.begin, looks.compared):
+        busy = True
+        note(memory)
+        assert looks.due(memory) == memory.drift_due + 2 * interval_seconds
+        busy = False
+        assert looks.due(memory) == memory.drift_due
+    busy, memory.drift_due = True, 0.0
+    assert looks.due(memory) == 0.0, "somebody asked for it, or the spec has changed"
+    looks.observed(memory)
+    assert looks.due(memory) == memory.drift_due, "layouts that brokers own are read in time"
+
+
 @given(topics=st.integers(1, 5_000), per_second=st.floats(0.1, 100.0))
 def test_a_new_leader_compares_no_more_a_second_than_any_other(topics: int, per_second: float) -> None:
     led: list[int] = []

@@ -70,6 +70,7 @@ class World:
             None,
             SimpleNamespace(drop_objects=nothing, pending=lambda _: False, next_look_seconds=lambda *_: 60.0),
             SimpleNamespace(prune_seconds=60.0, refused_retry_seconds=60.0),
+            lambda: False,
         )
         reconciler = TopicReconciler(*cast(Any, parts))
 
