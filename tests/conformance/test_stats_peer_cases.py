@@ -13,6 +13,7 @@ from scalable_topics_operator.autoscale.load import Rates
 from scalable_topics_operator.cluster.resources import TOPICS
 from scalable_topics_operator.controllers.auto_scaler import sampled_segments
 from scalable_topics_operator.controllers.consumer_counts import ConsumerCounts
+from scalable_topics_operator.controllers.engine import Engine
 from scalable_topics_operator.controllers.object_cache import ObjectCache
 from scalable_topics_operator.controllers.topic_memory import TopicMemory
 from scalable_topics_operator.controllers.topic_views import LeaderViews
@@ -32,8 +33,8 @@ def _stats(layout: SegmentLayout, loads: dict[int, SegmentSample]) -> dict[str, 
     memory.scale.load.take(sample, segments, AutoScaleConfig(), 60.0)
     cache = ObjectCache()
     cache.observe(TOPICS, topic_body(created()))
-    subject = SimpleNamespace(topic=ORDERS, layout=layout, backend="Classic", spec=None)
-    maker = cast(TopicWorkMaker, SimpleNamespace(subject=lambda key, body: subject))
+    subject = SimpleNamespace(topic=ORDERS, layout=layout, backend="Classic", engine=Engine.OPERATOR)
+    maker = cast(TopicWorkMaker, SimpleNamespace(subject=lambda *_: subject))
     found = LeaderViews(cache, maker, lambda key: memory, ConsumerCounts(lambda key: None)).stats(KEY)
     assert found is not None
     return dict(found)

@@ -17,9 +17,14 @@ def recorded(known: SegmentLoad | None, sample: Rates, config: AutoScaleConfig, 
     """
     hot = known is None or sample.reaches(config.merge)
     last_hot_at_ms = now_ms if hot or known is None else known.last_hot_at_ms
-    if known is not None and not is_material(known.rates, sample) and not _crosses(known.rates, sample, config):
-        return SegmentLoad(known.rates, last_hot_at_ms)
-    return SegmentLoad(sample, last_hot_at_ms)
+    if known is None or (known.rates != sample and _is_news(known.rates, sample, config)):
+        return SegmentLoad(sample, last_hot_at_ms)
+    # Of most segments of most fleets nothing changes from one sample to the next.
+    return known if last_hot_at_ms == known.last_hot_at_ms else SegmentLoad(known.rates, last_hot_at_ms)
+
+
+def _is_news(before: Rates, now: Rates, config: AutoScaleConfig) -> bool:
+    return is_material(before, now) or _crosses(before, now, config)
 
 
 def _crosses(before: Rates, now: Rates, config: AutoScaleConfig) -> bool:
