@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -62,8 +63,9 @@ class DirectSampler:
         """What a broker has, or why that is not known."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
+                # Names are the same as in the sample before, which is still there.
                 return [
-                    (name, reading)
+                    (sys.intern(name), reading)
                     async for name, statistics in self._cluster.topic_loads(broker)
                     if (reading := read_bulk_topic(statistics)) is not None
                 ]

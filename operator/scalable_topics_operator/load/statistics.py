@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from scalable_topics.layout.json_fields import MALFORMED
@@ -14,6 +15,7 @@ _PERSISTENT = "persistent"
 _LOOKS_MISSED = 3
 _DEFAULT_SECONDS = 60.0
 _MOST_SECONDS = 24 * 3600.0
+_NO_RATES = Rates()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +106,17 @@ def read_topic(statistics: Any, *, counter: str = "msgInCounter", backlog: str =
             float(statistics["msgThroughputOut"]),
         )
         subscriptions = statistics.get("subscriptions") or {}
-        # Thousands of topics have subscriptions of the same names.
-        found = {sys.intern(str(name)): int(one.get(backlog) or 0) for name, one in subscriptions.items()}
-        reading = Reading(rates, int(statistics.get(counter) or 0), found)
+        found = _shared(tuple((str(name), int(one.get(backlog) or 0)) for name, one in subscriptions.items()))
+        reading = Reading(rates if any(rates.values) else _NO_RATES, int(statistics.get(counter) or 0), found)
     except MALFORMED:
         return None
     return reading if rates.is_usable else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _shared(backlog: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
+    """One mapping for very many segments with subscriptions of the same names and nothing to read."""
+    return MappingProxyType(dict(backlog))
 
 
 def read_segment(stats: Any, segment_id: int) -> Reading | None:
