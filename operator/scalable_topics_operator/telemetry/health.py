@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Metric, generate_latest
+from prometheus_client.registry import Collector
 
 from scalable_topics_operator.telemetry.metrics import Metrics
 
@@ -68,10 +69,15 @@ def limits_for(relist_seconds: float) -> PulseLimits:
 def make_telemetry_app(metrics: Metrics, pulse: Callable[[], Pulse], limits: PulseLimits) -> web.Application:
     """`/metrics`, `/healthz` (alive) and `/readyz` (has listed everything and works)."""
 
-    async def show_metrics(_: web.Request) -> web.Response:
+    async def show_metrics(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE_LATEST})
+        await response.prepare(request)
+        parts = _parts_of_page(metrics.registry)
         # Not on the event loop: it looks at every topic, of which there may be ten thousand.
-        shown = await asyncio.to_thread(generate_latest, metrics.registry)
-        return web.Response(body=shown, headers={"Content-Type": CONTENT_TYPE_LATEST})
+        while part := await asyncio.to_thread(next, parts, b""):
+            if request.method != "HEAD":
+                await response.write(part)
+        return response
 
     async def healthz(_: web.Request) -> web.Response:
         problems = why_unhealthy(pulse(), limits)
@@ -84,6 +90,20 @@ def make_telemetry_app(metrics: Metrics, pulse: Callable[[], Pulse], limits: Pul
     app = web.Application()
     app.add_routes([web.get("/metrics", show_metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
     return app
+
+
+class _OneMetric(Collector):
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._metric
+
+
+def _parts_of_page(registry: CollectorRegistry) -> Iterator[bytes]:
+    """The page, metric by metric: the whole of it has tens of megabytes where there are ten thousand topics."""
+    for metric in registry.collect():
+        yield generate_latest(_OneMetric(metric))
 
 
 @asynccontextmanager

@@ -6,15 +6,19 @@ import asyncio
 import json
 import logging
 import threading
+import tracemalloc
 from collections.abc import Iterator
 
 import aiohttp
 import pytest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
 from scalable_topics_operator.telemetry.fleet_metrics import TopicGlimpse, TopicStanding
 from scalable_topics_operator.telemetry.health import Pulse, PulseLimits, limits_for, serve_telemetry, why_unhealthy
 from scalable_topics_operator.telemetry.logs import JsonFormatter
 from scalable_topics_operator.telemetry.metrics import Metrics
+from scalable_topics_operator.telemetry.series import LabelledGauge
 
 WELL = Pulse(synced=True, list_age_seconds=10, untaken_seconds=0, longest_work_seconds=0)
 
@@ -91,3 +95,44 @@ async def test_metrics_of_a_large_fleet_hold_nothing_else_up() -> None:
         await asyncio.to_thread(looked.wait, 20)
         went_on.set()
         assert 'scalable_topics_topics{state="Ready"} 1.0' in await asked
+
+
+async def test_metrics_of_a_large_fleet_are_never_whole_in_memory() -> None:
+    metrics = Metrics()
+    many = [f"topic://public/default/orders-{number:05}" for number in range(5_000)]
+    gauges = [
+        LabelledGauge(f"many_{number}", "One for each topic.", ["topic"], registry=metrics.registry)
+        for number in range(40)
+    ]
+    for gauge in gauges:
+        for topic in many:
+            gauge.set(1.0, topic)
+    size_bytes = len(generate_latest(metrics.registry))
+    async with serve_telemetry(metrics, lambda: WELL, "127.0.0.1", 0) as port, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{port}/metrics"
+        tracemalloc.start()
+        try:
+            async with session.get(url) as response:
+                read_bytes = sum([len(part) async for part in response.content.iter_any()])
+            most_bytes = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    # What counts scrapes and times may have grown meanwhile.
+    assert abs(read_bytes - size_bytes) < 1_000
+    assert 2 * most_bytes < size_bytes
+
+
+async def test_the_page_is_what_prometheus_reads() -> None:
+    metrics = Metrics()
+    expected = generate_latest(metrics.registry).decode()
+    async with serve_telemetry(metrics, lambda: WELL, "127.0.0.1", 0) as port, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{port}/metrics"
+        async with session.head(url) as head:
+            assert (head.status, await head.read()) == (200, b"")
+        async with session.get(url) as response:
+            assert response.headers["Content-Type"] == CONTENT_TYPE_LATEST
+            page = await response.text()
+    assert [line for line in page.splitlines() if line.startswith("#")] == [
+        line for line in expected.splitlines() if line.startswith("#")
+    ]
+    assert [family.name for family in text_string_to_metric_families(page)]
