@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from scalable_topics.layout import Segment, SegmentLayout
 from scalable_topics_operator.autoscale.bucket_counts import correction, for_consumers
@@ -345,10 +345,16 @@ class _Case:
         return f"{what}.cooldown for another {(over_at_ms - self._now_ms) / SECONDS_MS:.1f} s"
 
     def _note(self, rule: Rule, code: str, why: str) -> None:
-        self.findings.append(Finding(rule, False, code, why))
+        self.findings.append(_finding(rule, False, code, why))
 
     def _fire(self, rule: Rule, reason: Reason, why: str) -> None:
-        self.findings.append(Finding(rule, True, reason.value, why))
+        self.findings.append(_finding(rule, True, reason.value, why))
+
+
+@lru_cache(maxsize=1024)
+def _finding(rule: Rule, fired: bool, code: str, why: str) -> Finding:
+    """One for all of the very many topics of which the same is found: their last decisions are remembered."""
+    return Finding(rule, fired, code, why)
 
 
 _VETOES = ("warm", "at-max-depth", "needs-buckets", "would-split")
