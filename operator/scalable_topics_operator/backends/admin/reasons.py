@@ -74,7 +74,10 @@ class About(Enum):
 
 def plain(text: str) -> str:
     """One line without control or format characters, at most 300 characters (R3)."""
-    printable = "".join(character if character.isprintable() else " " for character in text)
+    printable = text
+    # Nearly always all of it, and every call to a broker names its object.
+    if not text.isprintable():
+        printable = "".join(character if character.isprintable() else " " for character in text)
     line = " ".join(printable.split())
     if len(line) <= MAX_REASON_CHARACTERS:
         return line
