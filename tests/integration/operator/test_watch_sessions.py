@@ -124,6 +124,22 @@ async def leader_and_other(two: Replicas, local: str) -> tuple[RunningOperator, 
     return leader, other
 
 
+async def until_told_leader(watch: Watch, leader: RunningOperator) -> Frame:
+    """Wait until a session is told of a leader, for whom its replica may have to look at the Leases first; answers the
+    frame.
+    """
+
+    async def latest() -> Frame:
+        told = watch.of("layout")
+        return told[-1] if told else {"leader": None}
+
+    return await eventually(
+        latest,
+        lambda frame: (frame["leader"] or {}).get("identity") == leader.identity,
+        what=f"{leader.identity} is told as the leader",
+    )
+
+
 def watch_path(two: Replicas, local: str) -> str:
     return f"/admin/v2/scalable/{two.world.pulsar_namespace}/{local}/watch"
 
@@ -207,6 +223,8 @@ async def test_R20_every_replica_tells_a_topics_whole_life_as_its_leader_publish
             watching(other, path + "?owners=true", bearer) as far,
         ):
             await world.until_ready("orders")
+            for watch in (near, far):
+                await until_told_leader(watch, leader)
             assert phase(await world.operate("orders", "Split", segment=0)) == "Succeeded"
             assert phase(await world.operate("orders", "Merge", segments=[2, 3])) == "Succeeded"
             with PulsarClient(pulsar.service_url, pulsar.superuser_token) as client:
@@ -247,7 +265,7 @@ async def test_R20_every_replica_tells_a_topics_whole_life_as_its_leader_publish
             assert told_by(near) == told_by(far)
             # Another leader that comes on a busy machine may be told by only one of them before the topic goes.
             told_by_both = positions(near).keys() & positions(far).keys()
-            assert told_by_both, "the same state at both"
+            assert told_by_both, f"the same state at both: {positions(near)}, {positions(far)}"
             assert all(positions(near)[state] == positions(far)[state] for state in told_by_both)
     for name, found in delays.items():
         print(f"\nfrom the commit to the frame, at the {name}: {', '.join(f'{one:.1f}' for one in found)} ms")
@@ -326,23 +344,11 @@ async def test_R7_watchers_go_on_when_a_leader_goes_and_come_back_where_they_wer
         await leaving.until(1)
         await staying.until(1)
 
-        async def latest() -> Frame:
-            return staying.of("layout")[-1]
-
-        # Who has just come may have to look at the Leases first.
-        first = await eventually(
-            latest,
-            lambda frame: (frame["leader"] or {}).get("identity") == leader.identity,
-            what="the leader is told by both",
-        )
+        first = await until_told_leader(staying, leader)
         await asyncio.to_thread(leader.stop)
         code, reason = await asyncio.wait_for(leaving.closed, 5)
         assert (code, reason) == (1001, "this replica ends; ask another one")
-        last = await eventually(
-            latest,
-            lambda frame: (frame["leader"] or {}).get("identity") == other.identity,
-            what="the new leader is told",
-        )
+        last = await until_told_leader(staying, other)
         assert content_of(json.dumps(last["layout"])) == content_of(json.dumps(first["layout"]))
         assert last["layout"]["term"] >= first["layout"]["term"]
         async with watching(other, f"{path}?since={last['position']}", bearer) as back:
