@@ -48,7 +48,7 @@ class Faults:
     Args:
         stage: what is struck.
         traffic: the clients.
-        outages: told of brokers that die.
+        outages: told of brokers that die and of segments that are unloaded.
     """
 
     def __init__(self, stage: Stage, traffic: Traffic, outages: Outages) -> None:
@@ -151,9 +151,11 @@ class Faults:
         return ""
 
     async def _unload(self, _: Random) -> str:
+        self._outages.begin(in_good_order=True)
         with suppress(TimeoutError, aiohttp.ClientError):
             path = f"namespaces/{self._world.pulsar_namespace}/unload"
             await self._world.pulsar.call("PUT", path, {}, allow=(500, 503))
+        self._outages.end()
         return ""
 
     async def _kill_api_server(self, _: Random) -> str:

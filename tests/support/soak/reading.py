@@ -36,7 +36,10 @@ class Consumers(Protocol):
 
 
 class Outages:
-    """Brokers that die, and what acknowledgements they may have forgotten.
+    """Brokers that die or let go of segments, and what acknowledgements are lost with it.
+
+    pulsar-client tells nobody whether a broker has an acknowledgement, and drops what it is given while it attaches
+    anew. Most of the time the next one makes up for it: unless the segment changes hands first.
 
     Args:
         before_ns: positions of cursors are kept at last after so long.
@@ -47,17 +50,19 @@ class Outages:
         self._before_ns = before_ns
         self._after_ns = after_ns
         self._began_ns: int | None = None
+        self._lost_from_ns = 0
         self.forgotten: list[Forgotten] = []
 
-    def begin(self) -> None:
-        """One dies now."""
+    def begin(self, *, in_good_order: bool = False) -> None:
+        """One dies now, or lets go in good order: then nothing is lost of what was acknowledged before."""
         self._began_ns = time.monotonic_ns()
+        self._lost_from_ns = self._began_ns - (0 if in_good_order else self._before_ns)
 
     def end(self) -> None:
         """It serves again."""
         assert self._began_ns is not None
         end_ns = time.monotonic_ns() + self._after_ns
-        self.forgotten.append(Forgotten(self._began_ns - self._before_ns, end_ns, self._began_ns))
+        self.forgotten.append(Forgotten(self._lost_from_ns, end_ns, self._began_ns))
         self._began_ns = None
 
     def until_ns(self, now_ns: int) -> int:

@@ -109,3 +109,23 @@ def test_what_comes_while_a_broker_is_dead_is_judged_when_it_is_known_what_may_b
     reading.step()()
     verdict = reading.ledger.verdict
     assert (verdict.receipts, verdict.again, verdict.forgiven, verdict.repeated) == (2, 1, 1, [])
+
+
+@pytest.mark.parametrize(("in_good_order", "forgiven"), [(False, 1), (True, 0)])
+def test_what_was_acknowledged_before_an_unload_is_kept(
+    in_good_order: bool, forgiven: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(_received(0) + acknowledged_line(1))
+    outages = Outages(before_ns=_HOUR_NS, after_ns=0)
+    reading = Reading(Ledger(ordered=True), [_Group([log], frozenset((log,)))], outages)
+    _later(monkeypatch, 1)
+    outages.begin(in_good_order=in_good_order)
+    outages.end()
+    _later(monkeypatch, 1)
+    with log.open("a") as file:
+        file.write(_received(0) + acknowledged_line(1))
+    _later(monkeypatch, 60)
+    reading.step()()
+    verdict = reading.ledger.verdict
+    assert (verdict.again, verdict.forgiven, len(verdict.repeated)) == (1, forgiven, 1 - forgiven)
