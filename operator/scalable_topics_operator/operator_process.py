@@ -310,7 +310,7 @@ class OperatorProcess:
         self._wishes = SubscriptionWishes(kube, self._cache, self._queue.add)
         self._topics = TopicReconciler(
             *(kube, self._cache, events, self._metrics, maker, operations, scaler, self._book, self.consumers),
-            *(self._wishes, self._settings.times, lambda: self._queue.waiting > self._settings.workers),
+            *(self._wishes, self._settings.times, lambda: self._queue.ready > self._settings.workers),
         )
         self.views = LeaderViews(self._cache, maker, self._topics.memories.get, self.consumers)
         return {

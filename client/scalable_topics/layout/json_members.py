@@ -12,6 +12,7 @@ from scalable_topics.layout.json_fields import may_hold_halves
 Keys = tuple[str, ...]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
+_CUT_OF_A_NUMBER = len("e+") + 1
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -22,7 +23,8 @@ def each_member(parts: Iterable[str], depth: int) -> Iterator[tuple[Keys, Any]]:
     text no more is kept than one value needs. What is no object further up is left out.
 
     Args:
-        parts: of the text, in their order, cut anywhere; it begins with an object.
+        parts: of the text, in their order, cut anywhere; it begins with an object. What they raise is raised here: so
+            may be bounded how large one value is.
         depth: how many keys lead to a value; at least 1.
 
     Raises ValueError for what is no JSON object, or is nested without end; what came before has been told by then.
@@ -97,13 +99,13 @@ class _Window:
         while True:
             try:
                 value, end = _decode(self._text, self._at)
-            except json.JSONDecodeError:
+            except json.JSONDecodeError as error:
                 # It may only be cut off.
-                if not self._widen():
-                    raise
-                continue
-            # A number may go on.
-            if end == len(self._text) and self._widen():
+                if self._widen():
+                    continue
+                raise ValueError(f"{error.msg} at character {self._before + error.pos}") from None
+            # A number may go on, and of `1.` or `1e+` it is not seen that it is none yet.
+            if len(self._text) - end < _CUT_OF_A_NUMBER and self._widen():
                 continue
             if may_hold_halves(self._text, self._at, end):
                 json.dumps(value, ensure_ascii=False).encode()
@@ -112,13 +114,15 @@ class _Window:
 
     def _widen(self) -> bool:
         """Have twice as much as is left, so that even one value as large as the text is tried only so often."""
-        taken = [self._text[self._at :]]
-        left = size = len(taken[0])
+        left = size = len(self._text) - self._at
+        taken = []
         for part in self._parts:
             taken.append(part)
             size += len(part)
             if size > 2 * left:
                 break
+        if size == left:
+            return False
         self._before += self._at
-        self._text, self._at = "".join(taken), 0
-        return size > left
+        self._text, self._at = self._text[self._at :] + "".join(taken), 0
+        return True

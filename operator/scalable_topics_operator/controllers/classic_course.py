@@ -234,7 +234,7 @@ class ClassicCourse:
     async def _check_drift(self, work: ClassicWork) -> Standing | None:
         """Compare with the brokers when that is due or the spec changed; answers what is lost."""
         spec_changed = work.store.status.get("observedGeneration") != work.generation
-        if not spec_changed and time.monotonic() < self._looks.due(work.memory):
+        if not spec_changed and not self._looks.is_due(work.memory):
             return cursor_problem(work.store.state)
         request = Request("DriftRepair", work.key.name, work.request.uid)
         report = await repair_drift(

@@ -11,8 +11,8 @@ from typing import Protocol
 _OBSERVATIONS_FOR_A_COMPARISON = 10
 """How many looks at a layout that brokers own cost what one comparison of a record with its brokers costs."""
 
-_INTERVALS_PUT_OFF = 2
-"""How long a comparison gives way to other work, in times between two of them: one that never came would be none."""
+_TIMES_PUT_OFF = 2
+"""How often a comparison gives way to other work: one that never came would be none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class Compared(Protocol):
 
     Attributes:
         drift_due: monotonic time of the next comparison with its brokers; 0.0 for at once.
-        drift_patience_seconds: how much later it may be while there is other work to do.
+        drift_patience: how often it may still be put off while there is other work to do.
     """
 
     drift_due: float
-    drift_patience_seconds: float
+    drift_patience: int
 
 
 def _never() -> bool:
@@ -65,31 +65,35 @@ class LookTimes:
         self._led = led
         self._is_busy = is_busy
 
-    def due(self, memory: Compared) -> float:
-        """Monotonic time from which on a topic is to be compared with its brokers, as it is now.
+    def is_due(self, memory: Compared) -> bool:
+        """Whether a topic is to be compared with its brokers now.
 
-        A comparison that nobody asked for gives way to what somebody did, as thousands of topics to be made, but not
-        for ever.
+        A comparison that nobody asked for gives way to what somebody did, as thousands of topics to be made: it is put
+        off by as long as is between two of them, and not for ever.
         """
-        if not memory.drift_due or not self._is_busy():
-            return memory.drift_due
-        return memory.drift_due + memory.drift_patience_seconds
+        if time.monotonic() < memory.drift_due:
+            return False
+        if memory.drift_due and memory.drift_patience and self._is_busy():
+            memory.drift_patience -= 1
+            self._again(memory, self._between_seconds())
+            return False
+        return True
 
     def begin(self, memory: Compared) -> None:
         """A topic that seems to be in order is led from now on: it is compared once those before it have been."""
         memory.drift_due = time.monotonic() + (len(self._led) - 1) / self._times.drift_per_second
-        memory.drift_patience_seconds = _INTERVALS_PUT_OFF * self._between_seconds()
+        memory.drift_patience = _TIMES_PUT_OFF
 
     def compared(self, memory: Compared) -> None:
         """Note that record and brokers have been compared."""
         self._again(memory, self._between_seconds())
-        memory.drift_patience_seconds = _INTERVALS_PUT_OFF * self._between_seconds()
+        memory.drift_patience = _TIMES_PUT_OFF
 
     def observed(self, memory: Compared) -> None:
         """Note that a layout has been read that the brokers own."""
         per_second = self._times.drift_per_second * _OBSERVATIONS_FOR_A_COMPARISON
         self._again(memory, max(self._times.observe_seconds, len(self._led) / per_second))
-        memory.drift_patience_seconds = 0.0
+        memory.drift_patience = 0
 
     def clients_seconds(self, *, decides: bool) -> float:
         """How long until the clients and settings of a topic are looked at again whose layout the brokers own.

@@ -20,7 +20,7 @@ class TopicMemory:
         opened_here: journals opened by this process (R8).
         published: what clients were told last (R20).
         drift_due: monotonic time of the next drift check; 0.0 for at once.
-        drift_patience_seconds: how much later it may be while there is other work to do.
+        drift_patience: how often that may still be put off while there is other work to do.
         prune_due: monotonic time of the next look for prunable segments.
         clients_due: monotonic time of the next look at clients and settings of a topic whose layout the brokers own.
         shown: the topic that the metrics show for it, if any.
@@ -34,7 +34,7 @@ class TopicMemory:
     opened_here: set[str] = field(default_factory=set)
     published: Published = field(default_factory=Published)
     drift_due: float = 0.0
-    drift_patience_seconds: float = 0.0
+    drift_patience: int = 0
     prune_due: float = 0.0
     clients_due: float = 0.0
     shown: str = ""

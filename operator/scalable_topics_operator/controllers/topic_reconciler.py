@@ -56,7 +56,7 @@ class TopicReconciler:
         consumers: counts of them.
         wishes: what callers want of subscriptions.
         times: how often what is not asked for by events is looked at.
-        is_busy: whether more topics wait than are worked on at once.
+        is_busy: whether more waits to be done than is done at once.
     """
 
     def __init__(
@@ -208,8 +208,8 @@ class TopicReconciler:
             and memory.published.is_known
             and not memory.scale.pending
             and not self._scaler.has_news(body["status"], memory.scale)
-            and now < self._looks.due(memory)
             and (now < memory.prune_due or not may_prune(body["status"]))
+            and not self._looks.is_due(memory)
         )
 
     def _only_looking(self, key: ObjectKey, body: Body) -> bool:
@@ -235,7 +235,7 @@ class TopicReconciler:
         if body["spec"].get("paused"):
             return None
         now = time.monotonic()
-        due = min(self._looks.due(memory), memory.scale.due)
+        due = min(memory.drift_due, memory.scale.due)
         due = min(due, now + self._wishes.next_look_seconds(key, body))
         if may_prune(body.get("status") or {}):
             due = min(due, memory.prune_due)

@@ -115,6 +115,11 @@ class WorkQueue(Generic[K]):
         return len(self._ready) + sum(len(parked) for parked in self._parked.values())
 
     @property
+    def ready(self) -> int:
+        """Keys that the next free workers take: without those that wait for one of their group to be done."""
+        return len(self._ready)
+
+    @property
     def oldest_wait_seconds(self) -> float:
         """How long the first waiting key has waited, those left out that wait for their own group."""
         return self._monotonic() - self._since[self._ready[0]] if self._ready else 0.0

@@ -62,7 +62,7 @@ class Reading:
     Args:
         rates: as of the broker's last round of statistics.
         messages_in: published since the broker loaded the topic; a lower number than before tells of a reload.
-        backlog: messages not yet acknowledged, by subscription.
+        backlog: messages not yet acknowledged, by subscription; shared by many, so neither changed nor pickled.
     """
 
     rates: Rates
@@ -106,17 +106,21 @@ def read_topic(statistics: Any, *, counter: str = "msgInCounter", backlog: str =
             float(statistics["msgThroughputOut"]),
         )
         subscriptions = statistics.get("subscriptions") or {}
-        found = _shared(tuple((str(name), int(one.get(backlog) or 0)) for name, one in subscriptions.items()))
-        reading = Reading(rates if any(rates.values) else _NO_RATES, int(statistics.get(counter) or 0), found)
+        found = {str(name): int(one.get(backlog) or 0) for name, one in subscriptions.items()}
+        reading = Reading(
+            rates if any(rates.values) else _NO_RATES,
+            int(statistics.get(counter) or 0),
+            found if any(found.values()) else _nothing_to_read(tuple(found)),
+        )
     except MALFORMED:
         return None
     return reading if rates.is_usable else None
 
 
-@functools.lru_cache(maxsize=1024)
-def _shared(backlog: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
-    """One mapping for very many segments with subscriptions of the same names and nothing to read."""
-    return MappingProxyType(dict(backlog))
+@functools.lru_cache(maxsize=256)
+def _nothing_to_read(subscriptions: tuple[str, ...]) -> Mapping[str, int]:
+    """One mapping for very many segments with subscriptions of the same names."""
+    return MappingProxyType(dict.fromkeys(subscriptions, 0))
 
 
 def read_segment(stats: Any, segment_id: int) -> Reading | None:

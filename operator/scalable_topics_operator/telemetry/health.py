@@ -71,12 +71,19 @@ def make_telemetry_app(metrics: Metrics, pulse: Callable[[], Pulse], limits: Pul
 
     async def show_metrics(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE_LATEST})
-        await response.prepare(request)
         parts = _parts_of_page(metrics.registry)
-        # Not on the event loop: it looks at every topic, of which there may be ten thousand.
-        while part := await asyncio.to_thread(next, parts, b""):
-            if request.method != "HEAD":
+        try:
+            if request.method == "HEAD":
+                await response.prepare(request)
+                return response
+            # Not on the event loop: it looks at every topic, of which there may be ten thousand.
+            part = await asyncio.to_thread(next, parts, b"")
+            await response.prepare(request)
+            while part:
                 await response.write(part)
+                part = await asyncio.to_thread(next, parts, b"")
+        except ConnectionResetError:
+            logger.debug("whoever asked for metrics has hung up")
         return response
 
     async def healthz(_: web.Request) -> web.Response:

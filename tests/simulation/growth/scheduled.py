@@ -95,7 +95,7 @@ class _Remembered:
     uid: str
     drift_due: float
     decide_due: float
-    drift_patience_seconds: float = 0.0
+    drift_patience: int = 0
 
 
 class ScheduledTopics:

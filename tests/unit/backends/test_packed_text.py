@@ -11,7 +11,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalable_topics_operator.backends.admin import PulsarAdmin
+from scalable_topics_operator.backends.admin import PulsarAdmin, cluster_api
 from scalable_topics_operator.backends.admin.packed_text import PackedText
 from scalable_topics_operator.operations.errors import BackendRefused, BackendUnavailable
 
@@ -106,7 +106,29 @@ async def test_a_packed_reason_is_read() -> None:
 
 async def test_what_unpacks_without_end_is_given_up() -> None:
     """Hazard of packed answers: a few kilobytes may be gigabytes."""
-    bomb = _packed(200, b'{"a": "' + b"x" * 3_000_000)
-    async with serve(bomb) as server, PulsarAdmin(connect(server, max_body_bytes=100_000)) as admin:
-        with pytest.raises(BackendUnavailable, match="larger than 1600000 bytes"):
-            await _loads(admin)
+    one = json.dumps("persistent://t/n/a") + ": {}"
+    many = f'{{"t/n": {{"b": {{"persistent": {{{", ".join([one] * 80_000)}}}}}}}}}'
+    async with serve(_packed(200, many.encode())) as server:
+        async with PulsarAdmin(connect(server, max_body_bytes=100_000)) as admin:
+            with pytest.raises(BackendUnavailable, match="larger than 1600000 bytes"):
+                await _loads(admin)
+        async with PulsarAdmin(connect(server)) as admin:
+            assert len(await _loads(admin)) == 80_000
+
+
+@pytest.mark.parametrize("begin", [b'{"a": "', b'{"a": ?', b'{"a": {', b'{"t": {"b": {"persistent": {"x": ['])
+async def test_what_has_no_end_of_a_topic_is_given_up_before_it_fills_memory(
+    begin: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_api, "_MOST_CHARACTERS_OF_A_TOPIC", 300_000)
+    async with (
+        serve(_packed(200, begin + b'"b": {}, ' * 200_000)) as server,
+        PulsarAdmin(connect(server)) as admin,
+    ):
+        tracemalloc.start()
+        try:
+            with pytest.raises(BackendUnavailable, match="not as brokers give it"):
+                await _loads(admin)
+            assert tracemalloc.get_traced_memory()[1] < 4_000_000
+        finally:
+            tracemalloc.stop()

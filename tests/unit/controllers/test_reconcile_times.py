@@ -46,23 +46,61 @@ def test_clients_of_what_brokers_own(
     assert _looks(topics, monkeypatch).clients_seconds(decides=decides) == seconds
 
 
-@pytest.mark.parametrize(("topics", "interval_seconds"), [(1, 300.0), (10_000, 2_000.0)])
+class Clock:
+    """Stands still but where a test moves it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+
+
 def test_a_comparison_that_nobody_asked_for_gives_way_to_other_work_but_not_for_ever(
-    topics: int, interval_seconds: float, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    busy = True
-    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
-    looks, memory = LookTimes(TIMES, range(topics), lambda: busy), TopicMemory("uid")
+    clock, busy = Clock(monkeypatch), True
+    looks, memory = LookTimes(TIMES, range(10_000), lambda: busy), TopicMemory("uid")
     for note in (looks.begin, looks.compared):
-        busy = True
         note(memory)
-        assert looks.due(memory) == memory.drift_due + 2 * interval_seconds
-        busy = False
-        assert looks.due(memory) == memory.drift_due
-    busy, memory.drift_due = True, 0.0
-    assert looks.due(memory) == 0.0, "somebody asked for it, or the spec has changed"
+        for _ in range(2):
+            clock.now = memory.drift_due
+            assert not looks.is_due(memory)
+            assert 0.8 * 2_000.0 <= memory.drift_due - clock.now <= 1.2 * 2_000.0, "spread, as they always are"
+        clock.now = memory.drift_due
+        assert looks.is_due(memory), "put off twice"
+    looks.compared(memory)
+    assert not looks.is_due(memory), "it is not due"
+    memory.drift_due = 0.0
+    assert looks.is_due(memory), "somebody asked for it, or the spec has changed"
     looks.observed(memory)
-    assert looks.due(memory) == memory.drift_due, "layouts that brokers own are read in time"
+    clock.now = memory.drift_due
+    assert looks.is_due(memory), "layouts that brokers own are read in time"
+
+
+def test_a_comparison_is_made_when_it_is_due_while_there_is_time_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    looks, memory = LookTimes(TIMES, range(3)), TopicMemory("uid")
+    looks.compared(memory)
+    assert not looks.is_due(memory)
+    clock.now = memory.drift_due
+    assert looks.is_due(memory)
+
+
+def test_comparisons_that_were_put_off_are_not_made_up_for_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, busy = Clock(monkeypatch), True
+    memories = [TopicMemory(str(number)) for number in range(2_000)]
+    looks = LookTimes(TIMES, memories, lambda: busy)
+    for memory in memories:
+        looks.compared(memory)
+    made = 0
+    for minute in range(90):
+        busy, before = minute < 45, made
+        clock.now += 60.0
+        for memory in memories:
+            if looks.is_due(memory):
+                made += 1
+                looks.compared(memory)
+        assert made - before <= 2 * 60 * TIMES.drift_per_second
+    assert made > len(memories)
 
 
 @given(topics=st.integers(1, 5_000), per_second=st.floats(0.1, 100.0))

@@ -44,6 +44,21 @@ def test_members_are_those_that_the_whole_has(
     assert list(each_member(cut(f" {text}\n", part_length), depth)) == members(found, depth)
 
 
+@pytest.mark.parametrize("number", ["15", "-15", "1.5", "1e5", "1E+5", "1.5e-7", "NaN", "-Infinity", "1" * 50])
+def test_a_number_may_be_cut_anywhere(number: str) -> None:
+    text = f'{{"a": {number}, "b": {number}}}'
+    whole = repr(list(parse_json(text).values()))
+    for at in range(1, len(text)):
+        for parts in ([text[:at], text[at:]], [text[: at - 1], text[at - 1 : at], text[at:]], list(text)):
+            assert repr([value for _, value in each_member(parts, 1)]) == whole, parts
+
+
+def test_where_it_goes_wrong_is_said_in_the_whole_text() -> None:
+    text = '{"n": {' + ", ".join(f'"{number}": 1' for number in range(1000)) + ', "x": ?}}'
+    with pytest.raises(ValueError, match=f"at character {text.index('?')}"):
+        list(each_member(cut(text, 50), 2))
+
+
 @given(_OBJECTS, st.integers(1, 4), st.integers(1, 200), st.data())
 def test_what_was_cut_off_or_changed_is_refused_as_the_whole_would_be(
     found: dict[str, Any], depth: int, part_length: int, data: st.DataObject

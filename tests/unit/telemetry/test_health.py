@@ -136,3 +136,25 @@ async def test_the_page_is_what_prometheus_reads() -> None:
         line for line in expected.splitlines() if line.startswith("#")
     ]
     assert [family.name for family in text_string_to_metric_families(page)]
+
+
+async def test_whoever_hangs_up_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    """As Prometheus does where a busy replica takes longer than it waits for."""
+    metrics, asked, went_on = Metrics(), threading.Event(), threading.Event()
+
+    def many() -> Iterator[TopicGlimpse]:
+        asked.set()
+        assert went_on.wait(20)
+        yield TopicGlimpse("topic://public/default/orders", "shop/pulsar", TopicStanding.READY)
+
+    metrics.fleet.follow(many)
+    gone = asyncio.Event()
+    async with serve_telemetry(metrics, lambda: WELL, "127.0.0.1", 0) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.to_thread(asked.wait, 20)
+        writer.transport.abort()
+        asyncio.get_running_loop().call_later(0.1, gone.set)
+        await gone.wait()
+        went_on.set()
+    assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []

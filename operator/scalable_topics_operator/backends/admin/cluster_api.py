@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ _PERSISTENT = "persistent"
 _DEPTH = len(("namespace", "bundle", "domain", "topic"))
 # Some milliseconds of the event loop.
 _MEMBERS_AT_ONCE = 200
+# What is packed in a few kilobytes may be gigabytes; ten thousand consumers of a topic are five megabytes.
+_MOST_CHARACTERS_OF_A_TOPIC = 16_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,19 @@ class ClusterApi:
             is_kept_packed=True,
         )
         answer = await self._http.send(call)
+        since_last = 0
+
+        def parts() -> Iterator[str]:
+            nonlocal since_last
+            for part in answer.packed.parts():
+                since_last += len(part)
+                if since_last > _MOST_CHARACTERS_OF_A_TOPIC:
+                    raise ValueError(f"there are {_MOST_CHARACTERS_OF_A_TOPIC} characters without a topic")
+                yield part
+
         try:
-            for number, (path, statistics) in enumerate(each_member(answer.packed.parts(), _DEPTH)):
+            for number, (path, statistics) in enumerate(each_member(parts(), _DEPTH)):
+                since_last = 0
                 if number % _MEMBERS_AT_ONCE == 0:
                     await asyncio.sleep(0)
                 _, _, domain, topic = path

@@ -54,7 +54,8 @@ class HttpSettings:
         max_redirects: hops followed in one attempt.
         refresh_seconds: shortest time between two readings of the broker list, and of credentials whose
             role merely lacks a right.
-        max_body_bytes: larger answers are refused.
+        max_body_bytes: larger answers are refused; of one that is kept packed it bounds what is kept, and 16 times as
+            much what it may be unpacked.
     """
 
     admin_url: str

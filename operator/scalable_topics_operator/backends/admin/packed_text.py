@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 
 _PART_BYTES = 256 * 1024
+_SLICE_BYTES = 64 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -63,16 +64,20 @@ class PackedText:
 
 def _gunzipped(content: bytes) -> Iterator[bytes]:
     unpacking = zlib.decompressobj(_GZIP)
-    left = content
     try:
-        while not unpacking.eof:
-            part = unpacking.decompress(left, _PART_BYTES)
-            if not part and not unpacking.unconsumed_tail and not unpacking.eof:
-                raise ValueError("it was cut off")
-            left = unpacking.unconsumed_tail
-            if part:
-                yield part
+        # In slices: what is left of what it was given is copied each time.
+        for at in range(0, len(content), _SLICE_BYTES):
+            packed = content[at : at + _SLICE_BYTES]
+            while packed:
+                if unpacking.eof:
+                    raise ValueError("there is more behind its end")
+                if part := unpacking.decompress(packed, _PART_BYTES):
+                    yield part
+                packed = unpacking.unused_data or unpacking.unconsumed_tail
+        # All has been taken in, and not all of it given out yet.
+        while not unpacking.eof and (part := unpacking.decompress(b"", _PART_BYTES)):
+            yield part
     except zlib.error as error:
         raise ValueError(f"it is not packed as it is said to be: {error}") from None
-    if unpacking.unused_data:
-        raise ValueError("there is more behind its end")
+    if not unpacking.eof:
+        raise ValueError("it was cut off")
