@@ -27,6 +27,7 @@ from scalable_topics.sdk.stream_reading import StreamReading
 logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
+_WATCHES_A_LOOK = 5
 
 
 class CoordinatedConsumer:
@@ -225,5 +226,7 @@ class CoordinatedConsumer:
 
     async def _keep_looking(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            for _ in range(_WATCHES_A_LOOK):
+                await asyncio.sleep(_LOOK_SECONDS / _WATCHES_A_LOOK)
+                self._reading.watch()
             self._reading.look()

@@ -177,4 +177,6 @@ async def _settle(held: HeldSegment, within_seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(within_seconds):
             await held.settled.wait()
+            # Whoever has it next would be given again what the application was done with.
+            held.consumer.make_sure()
             await held.consumer.acknowledgements_sent()

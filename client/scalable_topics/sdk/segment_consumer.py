@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import math
 import random
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -28,6 +30,8 @@ _RECONNECT_LOOK_SECONDS = 0.1
 _CONNECTED_LOOKS = 3
 # A bundle of topics that moves to another broker is served again within about as long.
 _LAST_ACKNOWLEDGEMENTS_SECONDS = 5.0
+# pulsar-client counts as connected from when it begins to attach anew, and sends acknowledgements within 100 ms.
+_ATTACHING_SECONDS, _UNDER_WAY_SECONDS = 5.0, 0.5
 
 Received = tuple["SegmentConsumer", pulsar.Message]
 Listener: TypeAlias = Callable[[Any, pulsar.Message], None]
@@ -91,6 +95,8 @@ class SegmentConsumer:
         self._attaching: asyncio.Task[None] | None = None
         self._first_attempt: asyncio.Future[pulsar.PulsarException | None] | None = None
         self._acknowledged: Any = None
+        self._acknowledged_at = -math.inf
+        self._unserved_at = -math.inf
         self._unsent: list[Any] = []
         self._sending: asyncio.Task[None] | None = None
 
@@ -163,7 +169,7 @@ class SegmentConsumer:
         """Acknowledge a message, by its id in pulsar-client; sent with others within 100 ms. Does not block."""
         if self._is_closed:
             return
-        self._acknowledged = position
+        self._acknowledged, self._acknowledged_at = position, time.monotonic()
         if not self._unsent and self.is_connected:
             self._send(position)
             return
@@ -178,6 +184,20 @@ class SegmentConsumer:
         """Have one message delivered again after the delay of the options. Does not block."""
         if self._consumer is not None and not self._is_closed:
             self._consumer.negative_acknowledge(position)
+
+    def watch(self) -> None:
+        """Note whether a broker serves it at this moment; to be called some times a second."""
+        if self._consumer is not None and not self.is_connected:
+            self._unserved_at = time.monotonic()
+
+    def make_sure(self) -> None:
+        """Send the last acknowledgement again, through another attachment, where acknowledging is cumulative and it
+        may have been lost: it was given while pulsar-client, which tells nobody, lost its broker or attached anew. The
+        next one would make up for it, but there may be none.
+        """
+        since_seconds = self._acknowledged_at - self._unserved_at
+        if self._is_cumulative and -_UNDER_WAY_SECONDS <= since_seconds <= _ATTACHING_SECONDS:
+            self.attach_anew()
 
     async def acknowledgements_sent(self) -> None:
         """Wait until all acknowledgements are on their way."""

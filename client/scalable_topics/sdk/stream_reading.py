@@ -145,6 +145,11 @@ class StreamReading:
                 found |= {Part(segment.segment_id, bucket): floor for bucket, floor in ahead.items()}
         return found
 
+    def watch(self) -> None:
+        """See whether brokers serve what is held; to be called some times a second."""
+        for held in self.held.every:
+            held.consumer.watch()
+
     def look(self) -> None:
         """See whether sealed segments are drained; to be called about every second."""
         for held in self.held:

@@ -110,6 +110,21 @@ async def test_giving_back_waits_for_acknowledgements_and_for_their_way() -> Non
     assert reader.pulsars[1].attached.acknowledged == [("all up to", "last")]
 
 
+async def test_R21_giving_back_acknowledges_again_what_may_be_lost() -> None:
+    held, reader = await holding(1, handover_seconds=TIMEOUT_SECONDS)
+    found = held.find(Part(1))
+    assert found is not None
+    await held.first_attempts()
+    pulsar = reader.pulsars[1]
+    pulsar.attached.connected = False
+    found.consumer.watch()
+    pulsar.attached.connected = True
+    found.consumer.acknowledge("last")
+    held.give_back(Part(1), TIMEOUT_SECONDS)
+    await asyncio.wait_for(reader.gone.wait(), TIMEOUT_SECONDS)
+    assert [attached.acknowledged for attached in (*pulsar.before, pulsar.attached)] == [[("all up to", "last")]] * 2
+
+
 async def test_what_was_settled_once_and_is_not_any_more_is_waited_for() -> None:
     held, reader = await holding(1, handover_seconds=TIMEOUT_SECONDS)
     found = held.find(Part(1))

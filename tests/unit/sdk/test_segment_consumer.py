@@ -265,3 +265,48 @@ async def test_attaching_anew_repeats_no_single_acknowledgement() -> None:
     await consumer.close()
     assert pulsar.attached.acknowledged == []
     threads.close()
+
+
+def break_connection(pulsar: Pulsar, consumer: SegmentConsumer) -> None:
+    """And have it back: pulsar-client counts as connected from when it begins to attach anew."""
+    pulsar.attached.connected = False
+    consumer.watch()
+    pulsar.attached.connected = True
+
+
+@pytest.mark.parametrize("is_before", [True, False], ids=["on its way", "while attaching anew"])
+async def test_R21_an_acknowledgement_that_may_be_lost_is_sent_again(is_before: bool) -> None:
+    """An unload, and the segment changes hands before anything more is acknowledged."""
+    pulsar = Pulsar(lambda *_: None)
+    consumer, _, threads = make(pulsar, is_cumulative=True)
+    await consumer.attach()
+    if not is_before:
+        break_connection(pulsar, consumer)
+    consumer.acknowledge(1)
+    if is_before:
+        break_connection(pulsar, consumer)
+    consumer.make_sure()
+    await asyncio.wait_for(consumer.acknowledgements_sent(), TIMEOUT_SECONDS)
+    assert [attached.closed for attached in pulsar.before] == [1]
+    assert pulsar.attached.acknowledged == [("all up to", 1)]
+    await consumer.close()
+    threads.close()
+
+
+@pytest.mark.parametrize("why", ["nothing broke", "long before", "nothing acknowledged", "one by one"])
+async def test_what_is_certain_is_not_sent_again(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pulsar = Pulsar(lambda *_: None)
+    consumer, _, threads = make(pulsar, is_cumulative=why != "one by one")
+    await consumer.attach()
+    consumer.watch()
+    if why != "nothing broke":
+        break_connection(pulsar, consumer)
+    if why == "long before":
+        monkeypatch.setattr("scalable_topics.sdk.segment_consumer._ATTACHING_SECONDS", 0.0)
+    if why != "nothing acknowledged":
+        consumer.acknowledge(1)
+    consumer.make_sure()
+    await consumer.acknowledgements_sent()
+    assert pulsar.before == []
+    await consumer.close()
+    threads.close()
