@@ -12,6 +12,7 @@ import typer
 import yaml
 from rich.console import Console
 
+from scalable_topics.printable import printable
 from scalable_topics_operator.cli.faults import CliError
 from scalable_topics_operator.cli.options import Output
 from scalable_topics_operator.cluster.kube_client import Body
@@ -41,7 +42,7 @@ def for_machines(output: Output, answer: Mapping[str, Any] | Sequence[Any]) -> N
 
 def tell(text: str) -> None:
     """A line beside the answer."""
-    typer.echo("".join(character if character.isprintable() else "?" for character in text), err=True)
+    typer.echo(printable(text, "?"), err=True)
 
 
 async def as_allowed(look: Awaitable[list[Body]]) -> list[Body]:

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from scalable_topics.printable import printable
+
 Answer = Mapping[str, Any]
 
 _RATES = ("msgRateIn", "bytesRateIn", "msgRateOut", "bytesRateOut")
@@ -102,5 +104,4 @@ def plain(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = f"{value:.10g}" if isinstance(value, float) else str(value)
-    return "".join(character if character.isprintable() else "?" for character in text)
+    return printable(f"{value:.10g}" if isinstance(value, float) else str(value), "?")

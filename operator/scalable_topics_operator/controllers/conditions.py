@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scalable_topics.printable import printable
+
 MESSAGE_LIMIT = 1024
 
 
@@ -131,10 +133,8 @@ def holds(status: Mapping[str, Any], kind: str) -> bool:
 
 def clean(message: str) -> str:
     """A message short enough and free of control characters (R3)."""
-    printable = message
-    if not message.isprintable():
-        printable = "".join(char if char.isprintable() else " " for char in message)
-    return printable if len(printable) <= MESSAGE_LIMIT else printable[: MESSAGE_LIMIT - 1] + "…"
+    line = printable(message)
+    return line if len(line) <= MESSAGE_LIMIT else line[: MESSAGE_LIMIT - 1] + "…"
 
 
 def _condition(

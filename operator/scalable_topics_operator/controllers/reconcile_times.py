@@ -75,7 +75,7 @@ class LookTimes:
             return False
         if memory.drift_due and memory.drift_patience and self._is_busy():
             memory.drift_patience -= 1
-            self._again(memory, self._between_seconds())
+            self._again(memory, self._at_least(self._times.drift_seconds))
             return False
         return True
 
@@ -86,7 +86,7 @@ class LookTimes:
 
     def compared(self, memory: Compared) -> None:
         """Note that record and brokers have been compared."""
-        self._again(memory, self._between_seconds())
+        self._again(memory, self._at_least(self._times.drift_seconds))
         memory.drift_patience = _TIMES_PUT_OFF
 
     def observed(self, memory: Compared) -> None:
@@ -101,11 +101,11 @@ class LookTimes:
         Args:
             decides: whether the operator decides on its segments, for which it must know of consumers.
         """
-        seconds = self._times.observe_seconds if decides else self._times.drift_seconds
-        return max(seconds, len(self._led) / self._times.drift_per_second)
+        return self._at_least(self._times.observe_seconds if decides else self._times.drift_seconds)
 
-    def _between_seconds(self) -> float:
-        return max(self._times.drift_seconds, len(self._led) / self._times.drift_per_second)
+    def _at_least(self, seconds: float) -> float:
+        """So long, or as long as it takes to compare all topics that are led."""
+        return max(seconds, len(self._led) / self._times.drift_per_second)
 
     def _again(self, memory: Compared, seconds: float) -> None:
         # Spread, so that a fleet that started together does not ask the brokers together for ever.

@@ -89,15 +89,15 @@ def test_what_is_not_whole_is_refused(text: str) -> None:
         list(each_member([text], 4))
 
 
-@pytest.mark.parametrize("text", ['{"a": "\\ud800"}', '{"\\udfff": 1}'])
+@pytest.mark.parametrize("text", ['{"a": "\\ud800"}', '{"\\udfff": 1}', '{"a":"\\ud800","b":' * 100_000])
 def test_halves_of_characters_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="surrogates not allowed"):
         list(each_member([text], 4))
 
 
-@pytest.mark.parametrize("text", ['{"a":' + "[" * 100_000, '{"a":' * 100_000, '{"a":"\\ud800","b":' * 100_000])
+@pytest.mark.parametrize("text", ['{"a":' + "[" * 100_000, '{"a":' * 100_000, '{"a":"x","b":' * 100_000])
 def test_what_is_nested_without_end_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"too deeply|surrogates not allowed"):
+    with pytest.raises(ValueError, match="too deeply"):
         list(each_member([text], 4))
 
 

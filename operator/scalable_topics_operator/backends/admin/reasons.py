@@ -7,6 +7,7 @@ import re
 from enum import Enum
 
 from scalable_topics.layout.json_fields import parse_json
+from scalable_topics.printable import printable
 from scalable_topics_operator.operations.errors import (
     AccessDenied,
     BackendError,
@@ -74,11 +75,7 @@ class About(Enum):
 
 def plain(text: str) -> str:
     """One line without control or format characters, at most 300 characters (R3)."""
-    printable = text
-    # Nearly always all of it, and every call to a broker names its object.
-    if not text.isprintable():
-        printable = "".join(character if character.isprintable() else " " for character in text)
-    line = " ".join(printable.split())
+    line = " ".join(printable(text).split())
     if len(line) <= MAX_REASON_CHARACTERS:
         return line
     return line[: MAX_REASON_CHARACTERS - 1] + "…"
