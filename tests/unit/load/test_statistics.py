@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalable_topics_operator.autoscale.load import Rates
-from scalable_topics_operator.load.statistics import StatisticsTimes, read_bulk, read_topic
+from scalable_topics_operator.load.statistics import Reading, StatisticsTimes, read_bulk, read_topic
 
 SEGMENT = "persistent://t/n/a-segment-0000-ffff-0"
+RATES = ("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut")
 
 
 def bulk(name: str = SEGMENT, **changes: Any) -> dict[str, Any]:
@@ -58,6 +59,21 @@ def test_what_cannot_be_read_is_not_known_rather_than_nothing(broken: dict[str, 
 @given(st.recursive(st.none() | st.text() | st.integers(), lambda it: st.dictionaries(st.text(), it), max_leaves=20))
 def test_no_document_breaks_it(document: Any) -> None:
     assert list(read_bulk(document)) == []
+
+
+def test_what_very_many_idle_segments_say_is_kept_once_and_is_theirs() -> None:
+    def read(**backlogs: int) -> Reading:
+        subscriptions = {name: {"msgBacklog": backlog} for name, backlog in backlogs.items()}
+        found = read_topic({**dict.fromkeys(RATES, 0.0), "subscriptions": subscriptions})
+        assert found is not None
+        return found
+
+    idle, other, behind = read(a=0, b=0), read(a=0, b=0), read(a=0, b=7)
+    assert (idle.rates, idle.backlog) == (Rates(), {"a": 0, "b": 0})
+    assert idle.rates is other.rates
+    assert idle.backlog is other.backlog
+    assert read(b=0).backlog == {"b": 0}
+    assert (behind.rates, behind.backlog) == (Rates(), {"a": 0, "b": 7})
 
 
 def test_brokers_say_when_they_look_at_their_topics() -> None:

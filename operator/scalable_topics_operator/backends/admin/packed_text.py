@@ -65,7 +65,8 @@ class PackedText:
 def _gunzipped(content: bytes) -> Iterator[bytes]:
     unpacking = zlib.decompressobj(_GZIP)
     try:
-        # In slices: what is left of what it was given is copied each time.
+        # In slices: what is left of what it was given is copied each time. Nothing of what is packed is given out only
+        # after the last of it has been taken in: a checksum comes behind it.
         for at in range(0, len(content), _SLICE_BYTES):
             packed = content[at : at + _SLICE_BYTES]
             while packed:
@@ -74,9 +75,6 @@ def _gunzipped(content: bytes) -> Iterator[bytes]:
                 if part := unpacking.decompress(packed, _PART_BYTES):
                     yield part
                 packed = unpacking.unused_data or unpacking.unconsumed_tail
-        # All has been taken in, and not all of it given out yet.
-        while not unpacking.eof and (part := unpacking.decompress(b"", _PART_BYTES)):
-            yield part
     except zlib.error as error:
         raise ValueError(f"it is not packed as it is said to be: {error}") from None
     if not unpacking.eof:
